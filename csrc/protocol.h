@@ -1,0 +1,213 @@
+/* The wire between processes and the daemon.
+ *
+ * A stream of records over one AF_UNIX connection a process. Every record
+ * begins with struct nc_record; `size` counts the whole record, that header
+ * included, and is a multiple of 8. Integers are in the machine's own order:
+ * both ends are on one machine. Strings follow their struct without a
+ * terminator; each has its length in the struct. Paths are bytes.
+ *
+ * One-way records are reports and have no answer. NC_QUESTION and NC_REQUEST
+ * block for NC_ANSWER and NC_REPLY. The first record of a connection is
+ * NC_HELLO (a process), NC_COMMAND (the launcher) or NC_REQUEST (a person's
+ * command line).
+ *
+ * Python reads this file through cffi, which strips the lines that begin
+ * with #ifndef, #include and #endif and keeps plain `#define NAME NUMBER`;
+ * the rest must stay within what cffi's parser knows.
+ */
+#ifndef NOCLOBBER_PROTOCOL_H
+#define NOCLOBBER_PROTOCOL_H
+#include <stdint.h>
+
+#define NC_VERSION 1          /* of this file; another one is refused */
+#define NC_RECORD_MAX 1048576 /* bytes; a larger record is garbage */
+#define NC_BATCH 65536        /* bytes gathered in a process before sending */
+#define NC_ID_MAX 128         /* bytes of a session's or command's id */
+#define NC_ARGV_MAX 2048      /* bytes of argv sent in a hello */
+
+enum nc_type {
+    NC_HELLO = 1,     /* struct nc_hello: a process's first word */
+    NC_COMMAND = 2,   /* struct nc_command: the launcher starts a command */
+    NC_READ = 3,      /* struct nc_read: bytes of a version were read */
+    NC_WROTE = 4,     /* struct nc_wrote: a file open for writing closed */
+    NC_PIPE = 5,      /* struct nc_pipe: this process uses an end of a pipe */
+    NC_NAMED = 6,     /* struct nc_named: renamed, linked, exchanged */
+    NC_GONE = 7,      /* struct nc_gone: a name was deleted */
+    NC_SHOWN = 8,     /* struct nc_shown: output that reached the agent */
+    NC_ADOPT = 9,     /* no body; SCM_RIGHTS carries a new connection's end */
+    NC_QUESTION = 16, /* struct nc_question: may this be replaced? */
+    NC_ANSWER = 17,   /* struct nc_answer */
+    NC_REQUEST = 18,  /* JSON: a person's question (`status`, `stop`, ...) */
+    NC_REPLY = 19     /* JSON */
+};
+
+struct nc_record {
+    uint32_t size; /* bytes, this header included */
+    uint8_t version;
+    uint8_t type; /* enum nc_type */
+    uint16_t flags;
+};
+
+/* What a file held at a moment. Times in nanoseconds since 1970. */
+struct nc_version {
+    uint64_t dev;
+    uint64_t ino;
+    uint64_t size;
+    int64_t mtime;
+    int64_t ctime;
+};
+
+/* A half-open range of bytes. */
+struct nc_range {
+    uint64_t start;
+    uint64_t end;
+};
+
+/* A process image: from exec (or fork) to exec or exit. */
+struct nc_hello {
+    struct nc_record record;
+    uint64_t token;        /* names this image; random, never 0 */
+    uint64_t parent_token; /* the image it was forked from, 0: exec'd */
+    int32_t pid;           /* as the process itself sees it */
+    int32_t ppid;
+    uint16_t session_size;
+    uint16_t command_size;
+    uint16_t exe_size;
+    uint16_t argv_size; /* arguments, each ended by NUL, cut at NC_ARGV_MAX */
+    /* session, command, exe, argv */
+};
+
+enum nc_tier { NC_WORKSPACE_WRITE = 0, NC_READ_ONLY = 1 };
+
+/* flags of struct nc_command */
+enum nc_command_flags {
+    NC_ATTESTED = 1, /* the pump will send what the command prints */
+    NC_AGENT = 2,    /* the command is the agent itself (`noclobber run`) */
+    NC_ENDED = 4     /* the command has ended; nothing but ids is set */
+};
+
+struct nc_command {
+    struct nc_record record;
+    int32_t pid; /* of the command */
+    int32_t tier;
+    int64_t time; /* ns since 1970 */
+    uint16_t session_size;
+    uint16_t command_size;
+    uint16_t cwd_size;
+    uint16_t argv_size;  /* each argument ended by NUL */
+    uint32_t roots_size; /* absolute, canonical, each ended by NUL */
+    uint32_t limit;      /* shown_limit in bytes, 0: the daemon's */
+    /* session, command, cwd, argv, roots */
+};
+
+/* flags of struct nc_read */
+enum nc_read_flags {
+    NC_WRITABLE = 1,  /* open for writing too: changes were its own */
+    NC_INHERITED = 2, /* the description is older than this image */
+    NC_EXECUTED = 4   /* a script that a shell runs or sources */
+};
+
+struct nc_read {
+    struct nc_record record;
+    struct nc_version version; /* when reading began */
+    uint32_t count;
+    uint32_t pad;
+    /* count x struct nc_range, ascending, disjoint */
+};
+
+/* flags of struct nc_wrote */
+enum nc_wrote_flags {
+    NC_CREATED = 1,   /* by this open; the file had no bytes before */
+    NC_TRUNCATED = 2, /* by this open, or to 0 later on */
+    NC_APPEND = 4,    /* O_APPEND */
+    NC_UPDATE = 8,    /* opened without truncation, not for appending */
+    NC_OPENED = 16,   /* sent at exec: the descriptor lives on, unclosed */
+    NC_INHERIT = 32   /* the descriptor came from before this image */
+};
+
+struct nc_wrote {
+    struct nc_record record;
+    struct nc_version version; /* when the descriptor was closed */
+    struct nc_version opened;  /* when it was opened (after a truncation) */
+    uint32_t path_size;
+    uint32_t pad;
+    /* path */
+};
+
+/* flags of struct nc_pipe */
+enum nc_pipe_flags { NC_PIPE_READ = 1, NC_PIPE_WRITE = 2 };
+
+struct nc_pipe {
+    struct nc_record record;
+    uint64_t ino;
+    uint64_t bytes; /* that went through this end, at most */
+};
+
+/* flags of struct nc_named */
+enum nc_named_flags { NC_RENAMED = 1, NC_LINKED = 2, NC_EXCHANGED = 3 };
+
+struct nc_named {
+    struct nc_record record;
+    struct nc_version version; /* of the file that got a name */
+    uint32_t from_size;
+    uint32_t to_size;
+    /* from, to */
+};
+
+struct nc_gone {
+    struct nc_record record;
+    struct nc_version version; /* before the deletion */
+    uint32_t path_size;
+    uint32_t links; /* names that are left */
+    /* path */
+};
+
+/* flags of struct nc_shown */
+enum nc_shown_flags { NC_STDOUT = 1, NC_STDERR = 2, NC_TTY = 4 };
+
+struct nc_shown {
+    struct nc_record record;
+    uint64_t offset; /* of `text` in the command's output */
+    uint16_t session_size;
+    uint16_t command_size;
+    uint32_t text_size;
+    /* session, command, text */
+};
+
+enum nc_op {
+    NC_OP_TRUNCATE = 1, /* truncating open */
+    NC_OP_SHRINK = 2,   /* truncate, ftruncate */
+    NC_OP_RENAME = 3,   /* another file's name is put over it */
+    NC_OP_EXCHANGE = 4,
+    NC_OP_PUNCH = 5,  /* fallocate collapses or punches */
+    NC_OP_DELETE = 6, /* unlink: never denied, the content is kept */
+    NC_OP_CREATE = 7, /* a deleted name is created again */
+    NC_OP_UPDATE = 8  /* in-place open for writing: never denied */
+};
+
+/* SCM_RIGHTS: descriptors[0] the target (may be O_PATH), [1] the source of
+ * a rename where there is one. The range is what would be destroyed. */
+struct nc_question {
+    struct nc_record record;
+    uint32_t id;
+    uint32_t op; /* enum nc_op */
+    uint64_t start;
+    uint64_t end;
+    uint32_t path_size;
+    uint32_t other_size; /* the source's path */
+    /* path, other */
+};
+
+enum nc_verdict { NC_ALLOW = 0, NC_DENY = 1, NC_SNAPSHOT = 2 };
+
+struct nc_answer {
+    struct nc_record record;
+    uint32_t id;
+    uint16_t verdict; /* enum nc_verdict */
+    uint16_t row;     /* of the rule's table */
+    uint32_t scope_size;
+    uint32_t text_size;
+    /* scope: a directory under which nothing is protected from this process,
+     * or empty; text: the message for a refusal */
+};
+#endif
