@@ -1,0 +1,38 @@
+/* Sets of half-open byte ranges: what was read of one version of a file. */
+#ifndef NOCLOBBER_COVERAGE_H
+#define NOCLOBBER_COVERAGE_H
+#include "protocol.h"
+
+#define NC_OWN_RANGES 2     /* held without any allocation */
+#define NC_MOST_RANGES 4096 /* a set never grows past this */
+
+/* Ranges are ascending, disjoint and never touch. Zeroed memory is an empty
+ * set. A set must not be moved or copied by assignment. */
+struct nc_coverage {
+    struct nc_range *more; /* NULL: `own` is in use */
+    uint32_t count;
+    uint32_t room; /* of `more` */
+    struct nc_range own[NC_OWN_RANGES];
+};
+
+/* Adds [start, end). Where the set is full (or memory is), the range is left
+ * out and -1 returned: less is known, never more. */
+int nc_coverage_add(struct nc_coverage *set, uint64_t start, uint64_t end);
+
+/* Takes [start, end) out. A full set may lose more than was asked for. */
+void nc_coverage_remove(struct nc_coverage *set, uint64_t start,
+                        uint64_t end);
+
+/* 1 where every byte of [start, end) is in the set. */
+int nc_coverage_holds(const struct nc_coverage *set, uint64_t start,
+                      uint64_t end);
+
+/* Bytes in the set. */
+uint64_t nc_coverage_size(const struct nc_coverage *set);
+
+/* The ranges themselves, `set->count` of them. */
+const struct nc_range *nc_coverage_ranges(const struct nc_coverage *set);
+
+/* Empties the set and gives its memory back. */
+void nc_coverage_clear(struct nc_coverage *set);
+#endif
