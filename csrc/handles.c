@@ -1,0 +1,95 @@
+/* Descriptors: the command is due every number that it would have had without
+ * us, and a process of ours that lives on must hold nothing of the harness's
+ * but what it forwards to. */
+#include "launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define HIGH 10
+
+int
+nc_move_high(int fd)
+{
+    if (fd < 0)
+        return fd;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
+    if (high < 0)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return high;
+}
+
+static bool
+is_kept(int fd, const int *kept, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (kept[i] == fd)
+            return true;
+    return false;
+}
+
+#if defined __linux__
+#include <sys/syscall.h>
+
+static int
+close_range_(unsigned first, unsigned last)
+{
+#ifdef SYS_close_range
+    return (int)syscall(SYS_close_range, first, last, 0);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+#else
+static int
+close_range_(unsigned first, unsigned last)
+{
+    (void)first, (void)last;
+    errno = ENOSYS;
+    return -1;
+}
+#endif
+
+/* Where the kernel is older than close_range (5.9). */
+static void
+close_listed(const int *kept, size_t count)
+{
+    DIR *list = opendir("/dev/fd");
+    struct dirent *entry;
+    while (list && (entry = readdir(list))) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd != dirfd(list) &&
+            !is_kept(fd, kept, count))
+            close(fd);
+    }
+    if (list)
+        closedir(list);
+}
+
+void
+nc_close_all_but(const int *kept, size_t count)
+{
+    /* The gaps between the kept ones, from below; few, so without sorting. */
+    for (unsigned first = 0;;) {
+        unsigned next = ~0u;
+        for (size_t i = 0; i < count; i++)
+            if (kept[i] >= 0 && (unsigned)kept[i] >= first &&
+                (unsigned)kept[i] < next)
+                next = (unsigned)kept[i];
+        if (next != first && close_range_(first, next - 1) < 0 &&
+            errno != EINVAL) {
+            close_listed(kept, count);
+            return;
+        }
+        if (next == ~0u)
+            return;
+        first = next + 1;
+    }
+}

@@ -1,0 +1,173 @@
+/* The environment of a guarded command. Everything the caller set stays as it
+ * is, byte for byte and in its order; ours comes last. */
+#include "launch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __APPLE__
+#define PRELOAD "DYLD_INSERT_LIBRARIES"
+#else
+#define PRELOAD "LD_PRELOAD"
+#endif
+
+#define MOST_SKIPPED 16
+
+extern char **environ;
+
+static const char *const ours[] = {
+    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND", "NOCLOBBER_ROOTS",
+    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",  PRELOAD,
+    "ASAN_OPTIONS",
+};
+#define OURS (sizeof ours / sizeof *ours)
+
+char *
+nc_join_list(char *const *items, size_t count)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < count; i++)
+        size += 2 * strlen(items[i]) + 1;
+    char *list = nc_alloc(size);
+    char *out = list;
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            *out++ = ':';
+        for (const char *c = items[i]; *c; c++) {
+            if (*c == ':' || *c == '\\')
+                *out++ = '\\';
+            *out++ = *c;
+        }
+    }
+    return list;
+}
+
+char **
+nc_split_list(const char *list, size_t *count)
+{
+    char **items = nc_alloc((strlen(list) + 1) * sizeof *items);
+    *count = 0;
+    while (*list) {
+        char *item = nc_alloc(strlen(list) + 1);
+        char *out = item;
+        for (; *list && *list != ':'; list++) {
+            if (*list == '\\' && list[1])
+                list++;
+            *out++ = *list;
+        }
+        list += *list == ':';
+        items[(*count)++] = item;
+    }
+    return items;
+}
+
+__attribute__((format(printf, 1, 2))) static char *
+print(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    int size = vsnprintf(NULL, 0, format, values);
+    va_end(values);
+    char *text = nc_alloc((size_t)size + 1);
+    va_start(values, format);
+    vsnprintf(text, (size_t)size + 1, format, values);
+    va_end(values);
+    return text;
+}
+
+static void
+skip(char **list, size_t *count, const char *directory)
+{
+    char *real =
+        directory && *directory == '/' ? realpath(directory, NULL) : NULL;
+    if (!real)
+        return;
+    for (size_t i = 0; i < *count; i++)
+        if (!strcmp(list[i], real)) {
+            free(real);
+            return;
+        }
+    list[(*count)++] = real;
+}
+
+/* Temporary, cache and runtime directories: protected only inside a root. */
+static char *
+skipped(void)
+{
+    static const char *const fixed[] = {"/tmp", "/var/tmp", "/dev/shm",
+                                        "/var/cache", "/run"};
+    char *list[MOST_SKIPPED];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        skip(list, &count, fixed[i]);
+    skip(list, &count, getenv("TMPDIR"));
+    skip(list, &count, getenv("XDG_RUNTIME_DIR"));
+    const char *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (cache && *cache)
+        skip(list, &count, cache);
+    else if (home && *home)
+        skip(list, &count, print("%s/.cache", home));
+    return nc_join_list(list, count);
+}
+
+/* The shim goes last: who must come first (a sanitizer's runtime) does. */
+static char *
+preload(const char *before, const char *library)
+{
+    if (!before || !*before)
+        return print(PRELOAD "=%s", library);
+    size_t size = strlen(library);
+    for (const char *item = before; *item;) {
+        size_t length = strcspn(item, ": ");
+        if (length == size && !strncmp(item, library, size))
+            return print(PRELOAD "=%s", before);
+        item += length;
+        item += strspn(item, ": ");
+    }
+    return print(PRELOAD "=%s:%s", before, library);
+}
+
+/* A preloaded library before ASan's own is an error to it unless told. */
+static char *
+sanitizer(const char *before)
+{
+    static const char option[] = "verify_asan_link_order=0";
+    if (before && strstr(before, "verify_asan_link_order"))
+        return print("ASAN_OPTIONS=%s", before);
+    return print("ASAN_OPTIONS=%s%s%s", before ? before : "",
+                 before && *before ? ":" : "", option);
+}
+
+char **
+nc_guarded_environment(const struct nc_launch *launch, const char *socket)
+{
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **out = nc_alloc((count + OURS + 1) * sizeof *out);
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t name = strcspn(environ[i], "=");
+        size_t j = 0;
+        while (j < OURS && !(strlen(ours[j]) == name &&
+                             !strncmp(environ[i], ours[j], name)))
+            j++;
+        if (j == OURS)
+            out[used++] = environ[i];
+    }
+    out[used++] = print("NOCLOBBER_SESSION=%s", launch->session);
+    out[used++] = print("NOCLOBBER_COMMAND=%s", launch->command);
+    out[used++] = print("NOCLOBBER_ROOTS=%s",
+                        nc_join_list(launch->roots, launch->root_count));
+    out[used++] = print("NOCLOBBER_SKIP=%s", skipped());
+    out[used++] = print("NOCLOBBER_SOCKET=%s", socket);
+    out[used++] = preload(getenv(PRELOAD), launch->library);
+    out[used++] = sanitizer(getenv("ASAN_OPTIONS"));
+    return out;
+}

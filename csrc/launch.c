@@ -1,0 +1,340 @@
+/* noclobber-exec: run one command of a session under the guard.
+ *
+ * A harness waits for this process as if it were the command, so nothing here
+ * may show: options are read, the daemon is told, the command is executed. */
+#include "launch.h"
+#include "paths.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#define LIBRARY "libnoclobber.dylib"
+#else
+#define LIBRARY "libnoclobber.so"
+#endif
+
+#ifndef NOCLOBBER_RELEASE
+#define NOCLOBBER_RELEASE "unknown"
+#endif
+
+extern char **environ;
+
+static const char *name = "noclobber-exec";
+
+static const char help[] =
+    "Usage: noclobber-exec [OPTION]... [--] COMMAND [ARG]...\n"
+    "Run COMMAND as one command of an agent's session: a file under the\n"
+    "session's roots may be replaced only by someone who has seen what the\n"
+    "replacement destroys.\n"
+    "\n"
+    "  --session S       the session (default: $NOCLOBBER_SESSION, else one\n"
+    "                    for each harness process and root)\n"
+    "  --root DIR        protect DIR; may be repeated (default: the git top\n"
+    "                    level of the working directory, else that directory)\n"
+    "  --tier TIER       workspace-write (default) or read-only\n"
+    "  --agent           COMMAND is the agent itself, not one of its commands\n"
+    "  --no-pump         do not record what COMMAND prints\n"
+    "  --shown-limit N   bytes of COMMAND's output that reach the agent, half\n"
+    "                    from the head and half from the tail (default 30000)\n"
+    "  --help, --version\n"
+    "\n"
+    "The exit status is COMMAND's; 125 if noclobber-exec itself fails, 126 if\n"
+    "COMMAND cannot be executed, 127 if it is not found.\n"
+    "noclobber-bash takes bash's arguments and runs bash in this way.\n";
+
+static void
+say(const char *format, va_list values)
+{
+    char line[4096];
+    int used = snprintf(line, sizeof line, "%s: ", name);
+    if (used < 0 || (size_t)used >= sizeof line)
+        return;
+    vsnprintf(line + used, sizeof line - (size_t)used - 1, format, values);
+    strcat(line, "\n");
+    /* One write: lines of several launchers do not mix. */
+    if (write(STDERR_FILENO, line, strlen(line)) < 0)
+        return;
+}
+
+void
+nc_say(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    say(format, values);
+    va_end(values);
+}
+
+void
+nc_quit(int status, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    say(format, values);
+    va_end(values);
+    _exit(status);
+}
+
+void *
+nc_alloc(size_t size)
+{
+    void *memory = calloc(1, size ? size : 1);
+    if (!memory)
+        nc_quit(NC_EXIT_FAILED, "%s", strerror(errno));
+    return memory;
+}
+
+static char *
+joined(const char *directory, const char *rest)
+{
+    size_t size = strlen(directory) + strlen(rest) + 1;
+    char *path = nc_alloc(size);
+    snprintf(path, size, "%s%s", directory, rest);
+    return path;
+}
+
+static char *
+own_directory(void)
+{
+    char exe[PATH_MAX];
+#ifdef __APPLE__
+    char raw[PATH_MAX];
+    uint32_t size = sizeof raw;
+    if (_NSGetExecutablePath(raw, &size) || !realpath(raw, exe))
+        nc_quit(NC_EXIT_FAILED, "cannot find my own file");
+#else
+    ssize_t size = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (size <= 0)
+        nc_quit(NC_EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
+    exe[size] = 0;
+#endif
+    char *slash = strrchr(exe, '/');
+    *slash = 0;
+    return joined(exe, "");
+}
+
+void
+nc_execute(const struct nc_launch *launch)
+{
+    execvp(launch->program, launch->argv);
+    int error = errno;
+    /* ENOENT of an empty name, too: as a shell has it. */
+    nc_quit(error == ENOENT ? NC_EXIT_NOT_FOUND : NC_EXIT_CANNOT_EXECUTE,
+            "%s: %s", launch->program, strerror(error));
+}
+
+/* The value of option `option`, given as `--option=V` or `--option V`; NULL if
+ * this argument is another one. */
+static const char *
+value(char ***argument, const char *option)
+{
+    size_t length = strlen(option);
+    const char *text = **argument;
+    if (strncmp(text, option, length))
+        return NULL;
+    if (text[length] == '=')
+        return text + length + 1;
+    if (text[length])
+        return NULL;
+    if (!(*argument)[1])
+        nc_quit(NC_EXIT_FAILED, "option %s needs a value", option);
+    return *++*argument;
+}
+
+static uint32_t
+limit_of(const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long limit = strtoul(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || limit > NC_SHOWN_MOST)
+        nc_quit(NC_EXIT_FAILED, "--shown-limit: not a number from 0 to %d: %s",
+                NC_SHOWN_MOST, text);
+    return (uint32_t)limit;
+}
+
+static int
+tier_of(const char *text)
+{
+    if (!strcmp(text, "workspace-write"))
+        return NC_WORKSPACE_WRITE;
+    if (!strcmp(text, "read-only"))
+        return NC_READ_ONLY;
+    nc_quit(NC_EXIT_FAILED, "--tier: workspace-write or read-only, not %s",
+            text);
+}
+
+static void
+print_and_exit(const char *text)
+{
+    size_t size = strlen(text);
+    _exit(write(STDOUT_FILENO, text, size) == (ssize_t)size ? 0
+                                                            : NC_EXIT_FAILED);
+}
+
+/* Read the options of noclobber-exec; returns --session's value or NULL. */
+static const char *
+read_options(struct nc_launch *launch, char **argument)
+{
+    const char *session = NULL;
+    const char *text;
+    launch->pumped = true;
+    for (argument++; *argument && **argument == '-'; argument++) {
+        if (!strcmp(*argument, "--")) {
+            argument++;
+            break;
+        }
+        if (!strcmp(*argument, "--help"))
+            print_and_exit(help);
+        else if (!strcmp(*argument, "--version"))
+            print_and_exit("noclobber " NOCLOBBER_RELEASE "\n");
+        else if (!strcmp(*argument, "--agent"))
+            launch->agent = true;
+        else if (!strcmp(*argument, "--no-pump"))
+            launch->pumped = false;
+        else if ((text = value(&argument, "--session")))
+            session = text;
+        else if ((text = value(&argument, "--root")))
+            nc_add_root(launch, text);
+        else if ((text = value(&argument, "--tier")))
+            launch->tier = tier_of(text);
+        else if ((text = value(&argument, "--shown-limit")))
+            launch->limit = limit_of(text);
+        else
+            nc_quit(NC_EXIT_FAILED, "unknown option %s; see %s --help",
+                    *argument, name);
+    }
+    if (!*argument)
+        nc_quit(NC_EXIT_FAILED, "no command given; see %s --help", name);
+    launch->argv = argument;
+    launch->program = argument[0];
+    return session;
+}
+
+/* noclobber-bash: the first bash on PATH that is not ourselves by another
+ * name, for a harness may have put us there under that name. */
+static void
+become_bash(struct nc_launch *launch, char **argv, const char *directory)
+{
+    launch->pumped = true;
+    launch->argv = argv;
+    launch->program = "/bin/bash";
+    argv[0] = argv[0][0] == '-' ? "-bash" : "bash";
+    char *self = joined(directory, "/noclobber-exec");
+    struct stat ours, found;
+    bool known = stat("/proc/self/exe", &ours) == 0 || stat(self, &ours) == 0;
+    const char *path = getenv("PATH");
+    for (const char *end = path; end; path = end + 1) {
+        end = strchr(path, ':');
+        size_t length = end ? (size_t)(end - path) : strlen(path);
+        char candidate[PATH_MAX];
+        int size = snprintf(candidate, sizeof candidate, "%.*s/bash",
+                            (int)length, path);
+        if (length && path[0] == '/' && (size_t)size < sizeof candidate &&
+            access(candidate, X_OK) == 0 && stat(candidate, &found) == 0 &&
+            S_ISREG(found.st_mode) &&
+            !(known && found.st_dev == ours.st_dev &&
+              found.st_ino == ours.st_ino)) {
+            launch->program = joined(candidate, "");
+            return;
+        }
+        if (!end)
+            return;
+    }
+}
+
+/* Nothing to guard with: stop, unless the user would rather run unguarded. */
+static void
+unguarded(const struct nc_launch *launch, const char *why)
+{
+    const char *fail = getenv("NOCLOBBER_FAIL");
+    if (!fail || strcmp(fail, "open"))
+        nc_quit(NC_EXIT_FAILED,
+                "%s; %s was not run (NOCLOBBER_FAIL=open runs it unguarded)",
+                why, launch->program);
+    nc_say("%s; %s runs unguarded", why, launch->program);
+    nc_execute(launch);
+}
+
+static void
+tell_daemon(struct nc_launch *launch)
+{
+    unsigned flags = (launch->agent ? (unsigned)NC_AGENT : 0) |
+                     (launch->pumped ? (unsigned)NC_ATTESTED : 0);
+    size_t size;
+    void *record = nc_command_record(launch, getpid(), flags, &size);
+    if (nc_send(launch->daemon, record, size) < 0) {
+        char why[200];
+        snprintf(why, sizeof why,
+                 "the guard's daemon does not take what it is told (%s); try "
+                 "`noclobber daemon stop`",
+                 strerror(errno));
+        unguarded(launch, why);
+    }
+    free(record);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc < 1)
+        return NC_EXIT_FAILED;
+    const char *slash = strrchr(argv[0], '/');
+    const char *base = slash ? slash + 1 : argv[0];
+    base += *base == '-';
+    bool bash = !strcmp(base, "noclobber-bash");
+    if (bash)
+        name = "noclobber-bash";
+
+    struct nc_launch launch = {.daemon = -1};
+    const char *session = NULL;
+    char *directory = own_directory();
+    if (bash)
+        become_bash(&launch, argv, directory);
+    else
+        session = read_options(&launch, argv);
+    launch.pumped = false;
+    nc_find_session(&launch, session);
+
+    launch.library = joined(directory, "/../lib/noclobber/" LIBRARY);
+    char *library = realpath(launch.library, NULL);
+    char why[600];
+    if (!library || strpbrk(library, ": ")) {
+        snprintf(why, sizeof why, "%.400s: %s", launch.library,
+                 library ? "a path with a space or a colon cannot be preloaded"
+                         : strerror(errno));
+        unguarded(&launch, why);
+    }
+    launch.library = library;
+
+    char socket[PATH_MAX];
+    const char *inherited = getenv("NOCLOBBER_SOCKET");
+    const char *starter = joined(directory, "/noclobber");
+    if (nc_socket_path(socket, sizeof socket) < 0) {
+        snprintf(why, sizeof why, "no place for the daemon's socket: %s",
+                 strerror(errno));
+        unguarded(&launch, why);
+    }
+    if (getenv("NOCLOBBER_SESSION") && inherited && inherited[0] == '/' &&
+        strlen(inherited) < sizeof socket) {
+        launch.daemon = nc_connect(inherited);
+        if (launch.daemon >= 0)
+            strcpy(socket, inherited);
+    }
+    if (launch.daemon < 0)
+        launch.daemon = nc_reach_daemon(socket, starter, why, sizeof why);
+    if (launch.daemon < 0)
+        unguarded(&launch, why);
+    if (!launch.nested)
+        tell_daemon(&launch);
+    environ = nc_guarded_environment(&launch, socket);
+    nc_execute(&launch);
+}

@@ -1,0 +1,95 @@
+/* The launcher, noclobber-exec: it works out whose command this is, tells the
+ * daemon, puts the shim into the command's environment, and carries what the
+ * command prints.
+ *
+ *   launch.c    options, and the order of the steps
+ *   session.c   session, roots, command id
+ *   inherit.c   the command's environment
+ *   reach.c     the daemon: connect, start, tell
+ *   handles.c   descriptors that must not get into the command's way
+ *   follow.c    the process that waits: signals, status, stops
+ *   pump.c      the process that forwards what the command prints
+ *   spool.c     the part of it that is sent to the daemon
+ *   pty.c       the terminal between ours and the command's
+ */
+#ifndef NOCLOBBER_LAUNCH_H
+#define NOCLOBBER_LAUNCH_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "protocol.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Exit statuses of our own, as of env(1) and timeout(1). */
+#define NC_EXIT_FAILED 125
+#define NC_EXIT_CANNOT_EXECUTE 126
+#define NC_EXIT_NOT_FOUND 127
+
+#define NC_SHOWN_LIMIT 30000   /* bytes a command, unless --shown-limit */
+#define NC_SHOWN_MOST 16777216 /* bytes; more is not kept in memory */
+
+struct nc_launch {
+    char **argv;         /* the command's, ended by NULL */
+    const char *program; /* what is executed; looked up on PATH */
+    const char *library; /* the shim, absolute */
+    char session[NC_ID_MAX + 1];
+    char command[NC_ID_MAX + 1];
+    char **roots; /* absolute, canonical */
+    size_t root_count;
+    char *cwd; /* "" where it has no name any more */
+    int tier;  /* enum nc_tier */
+    uint32_t limit;
+    bool agent;  /* the command is the agent itself */
+    bool pumped; /* what it prints is carried, or goes nowhere */
+    bool nested; /* part of a command whose output is carried already */
+    int daemon;  /* connection, close-on-exec; -1: none */
+};
+
+/* launch.c: a line on stderr, "NAME: ...". nc_quit then exits with `status`. */
+void nc_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void nc_quit(int status, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+void *nc_alloc(size_t size); /* zeroed; quits where there is no memory */
+
+/* Execute the command in this very process; on failure say why and exit with
+ * 126 or 127. */
+void nc_execute(const struct nc_launch *launch) __attribute__((noreturn));
+
+/* session.c. `given` is --session or NULL. Each quits on failure. */
+void nc_find_roots(struct nc_launch *launch);
+void nc_add_root(struct nc_launch *launch, const char *directory);
+void nc_find_session(struct nc_launch *launch, const char *given);
+
+/* inherit.c: the environment a guarded command gets, from `environ`. Lists of
+ * directories are joined by `:`; a `\` escapes `:` and `\`. */
+char **nc_guarded_environment(const struct nc_launch *launch,
+                              const char *socket);
+char *nc_join_list(char *const *items, size_t count);
+char **nc_split_list(const char *list, size_t *count);
+
+/* handles.c. Move a descriptor to a high number, close-on-exec: 0 to 2 may be
+ * closed and are the command's then, and so are the numbers it expects next.
+ * The old one is closed; -1 is passed through. */
+int nc_move_high(int fd);
+/* Close every descriptor but the `count` of `kept`, in any order, -1 allowed. */
+void nc_close_all_but(const int *kept, size_t count);
+
+/* reach.c. `socket` is the socket's path, `starter` the program to run as
+ * `starter daemon start`. Returns a connection, or -1 when no daemon can be
+ * reached or started within 10 s; `why` then says so in words. */
+int nc_reach_daemon(const char *socket, const char *starter, char *why,
+                    size_t why_size);
+int nc_connect(const char *socket); /* -1 with errno */
+
+/* Send all of `data` within 2 s. Returns 0, or -1 with errno. */
+int nc_send(int fd, const void *data, size_t size);
+
+/* An NC_COMMAND record for process `pid`, malloc'ed; `flags` of enum
+ * nc_command_flags. With NC_ENDED it holds nothing but the ids. */
+void *nc_command_record(const struct nc_launch *launch, pid_t pid,
+                        unsigned flags, size_t *size);
+#endif
