@@ -1,0 +1,138 @@
+# noclobber. README's two commands are `make demo` and `make test`: each does
+# all the set-up that a fresh machine needs.
+#
+#   all       the shim and the launcher, into build/
+#   demo      a refusal, and what passes, on a real tree
+#   test      everything that pytest runs, then `check`
+#   check     formatters, linters, types
+#   sanitize  tests/interpose against an ASan and UBSan build of the shim
+#   bench     measured against bare
+#   clean     takes out what was built, and .venv
+#
+# CC, CFLAGS, LDFLAGS and PYTHON are yours to set; V=1 shows whole commands.
+
+CC ?= cc
+CFLAGS ?= -O2 -g
+PYTHON ?= python3
+BUILD ?= build
+VENV ?= .venv
+Q := $(if $(V),,@)
+
+# ---- C ----------------------------------------------------------------
+
+LAUNCHER_SOURCES := $(wildcard $(addprefix csrc/,launch.c session.c inherit.c \
+    reach.c handles.c follow.c pump.c spool.c pty.c paths.c))
+SUPERVISOR_SOURCES := csrc/supervise.c
+# What pytest calls through cffi, and what that needs.
+UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c)
+SHIM_SOURCES := $(filter-out $(LAUNCHER_SOURCES) $(SUPERVISOR_SOURCES), \
+    $(wildcard csrc/*.c))
+
+# The shim defines the functions that _FORTIFY_SOURCE would make it call, and
+# open beside open64, which _FILE_OFFSET_BITS would make one.
+NC_CPPFLAGS := -Icsrc -D_GNU_SOURCE -U_FORTIFY_SOURCE -U_FILE_OFFSET_BITS
+NC_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread \
+    -Wall -Wextra -Wconversion -Wshadow -Werror
+
+ifeq ($(shell uname -s),Darwin)
+SHIM := $(BUILD)/lib/noclobber/libnoclobber.dylib
+SHIM_LDFLAGS := -dynamiclib -pthread
+else
+SHIM := $(BUILD)/lib/noclobber/libnoclobber.so
+SHIM_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,-O1 -Wl,--hash-style=gnu \
+    -Wl,--as-needed
+SHIM_LDLIBS := -ldl
+endif
+
+LAUNCHER := $(BUILD)/bin/noclobber-exec
+LAUNCHER_BASH := $(BUILD)/bin/noclobber-bash
+NATIVE_NAME = $(shell $(PYTHON) controlplane/build_native.py --name)
+
+object = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(1))
+
+.PHONY: all native
+all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH)
+
+$(BUILD)/obj/%.o: csrc/%.c Makefile
+	@mkdir -p $(@D)
+	@echo "CC   $<"
+	$(Q)$(CC) $(NC_CPPFLAGS) $(CPPFLAGS) $(NC_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# Linked aside and moved: a process may have the old one mapped.
+$(SHIM): $(call object,$(SHIM_SOURCES))
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	$(Q)$(CC) $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) $^ $(SHIM_LDLIBS) -o $@.new
+	@mv -f $@.new $@
+
+$(LAUNCHER): $(call object,$(LAUNCHER_SOURCES))
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	$(Q)$(CC) $(CFLAGS) -pthread $(LDFLAGS) $^ -o $@.new
+	@mv -f $@.new $@
+
+$(LAUNCHER_BASH): $(LAUNCHER)
+	@ln -f $< $@
+
+# The module's file name depends on PYTHON.
+native:
+	@$(MAKE) --no-print-directory \
+	    $(BUILD)/native/$$($(PYTHON) controlplane/build_native.py --name)
+
+$(BUILD)/native/_native%so: $(call object,$(UNIT_SOURCES)) \
+    $(wildcard csrc/*.h) controlplane/build_native.py Makefile
+	@mkdir -p $(@D)
+	@echo "CFFI $@"
+	$(Q)CC="$(CC)" CFLAGS="$(CFLAGS)" LDFLAGS="$(LDFLAGS)" $(PYTHON) \
+	    controlplane/build_native.py $@ $(call object,$(UNIT_SOURCES))
+
+-include $(wildcard $(BUILD)/obj/*.d)
+
+# ---- A virtual environment with all of it, made when sources changed ---
+
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+RUN := PATH="$(abspath $(VENV))/bin:$$PATH"
+
+$(INSTALLED): pyproject.toml Makefile tests/setup $(wildcard csrc/*) \
+    controlplane/build_hook.py controlplane/build_native.py
+	tests/setup $(VENV)
+	@touch $@
+
+$(INSTALLED_DEV): pyproject.toml tests/setup | $(INSTALLED)
+	tests/setup --dev $(VENV)
+	@touch $@
+
+# ---- What people run ---------------------------------------------------
+
+.PHONY: demo test check sanitize bench clean
+demo: $(INSTALLED)
+	$(RUN) tests/demo.sh
+
+test: $(INSTALLED) $(INSTALLED_DEV)
+	@status=0; \
+	$(RUN) python -m pytest tests || status=1; \
+	$(MAKE) --no-print-directory check || status=1; \
+	exit $$status
+
+SCRIPTS := tests/setup tests/demo.sh .ci/run
+check: $(INSTALLED_DEV)
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) mypy
+	$(RUN) clang-format --dry-run -Werror $(wildcard csrc/*.[ch])
+	$(RUN) shellcheck $(SCRIPTS)
+
+SANITIZE := -O1 -g -fsanitize=address,undefined \
+    -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+sanitize: $(INSTALLED) $(INSTALLED_DEV)
+	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" all
+	$(RUN) NOCLOBBER_BIN="$(abspath build/sanitize/bin)" \
+	    python -m pytest tests/interpose
+
+bench: $(INSTALLED) $(INSTALLED_DEV)
+	$(RUN) python tests/bench/run.py
+
+clean:
+	rm -rf build dist $(VENV) controlplane/noclobber/_native*.so
+	find controlplane tests -name __pycache__ -prune -exec rm -rf {} +
