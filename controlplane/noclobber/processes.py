@@ -54,19 +54,15 @@ def gather(
     ancestors are gone, `recorded` is asked for the chain that a process had
     when it last called exec.
     """
+    seen: list[_Seen] = []
+    while len(seen) < DEPTH and (one := _look(pid)):
+        seen.append(one)
+        if pid == stop_pid:
+            return Chain(_forks_marked(_without_harness_stdin(seen)), True)
+        pid = one.parent
     if since is None:
         since = started(stop_pid)
-    programs: list[Program] = []
-    given = _harness_stdin(stop_pid)
-    while len(programs) < DEPTH:
-        seen = _look(pid)
-        if seen is None or (pid != stop_pid and _adopter(seen, since)):
-            break
-        own = seen.program.stdin != given
-        programs.append(seen.program if own else replace(seen.program, stdin=None))
-        if pid == stop_pid:
-            return Chain(_forks_marked(programs), True)
-        pid = seen.parent
+    programs = [one.program for one in seen if not _adopter(one, since)]
     for place in range(len(programs) - 1, -1, -1):
         above = tuple(recorded(programs[place].pid))[1:]
         if above:
@@ -74,15 +70,18 @@ def gather(
     return Chain(_forks_marked(programs), False)
 
 
-def _harness_stdin(command: int) -> str | None:
-    """The file that the harness gave to the whole command: its parent, our
-    launcher, has it too."""
-    seen = _look(command)
-    above = _look(seen.parent) if seen else None
-    return above.program.stdin if above else None
+def _without_harness_stdin(seen: Sequence[_Seen]) -> list[Program]:
+    """What the harness gave to the whole command is not one program's: the
+    command's parent, our launcher, has it too."""
+    programs = [one.program for one in seen]
+    if any(program.stdin for program in programs):
+        whole = _link(f"/proc/{seen[-1].parent}/fd/0")
+        return [replace(each, stdin=None) if each.stdin == whole else each for each in programs]
+    return programs
 
 
 def _adopter(seen: _Seen, since: float | None) -> bool:
+    """Init or a subreaper: older than the command, or the first process."""
     return seen.program.pid <= 1 or (since is not None and seen.started < since)
 
 
