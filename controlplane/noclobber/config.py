@@ -1,0 +1,182 @@
+"""Configuration: TOML files, the user's and the root's.
+
+A typing error in a file must neither switch the guard off nor take it down:
+`load` raises ConfigError with the file and the line, and who called keeps what
+it had and says so.
+
+Read in this order, later ones over earlier ones: `noclobber/config.toml` in
+the user's config directory; in the root, `[tool.noclobber]` of pyproject.toml;
+in the root, `noclobber.toml`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# Names that are outputs by convention: a snapshot at most, for every writer.
+OUTPUTS = ("*.log", "nohup.out", "*.pid", "core")
+RETENTION_DAYS = 14
+SHOWN_LIMIT = 30_000  # bytes of one command's output that reach the agent
+
+
+class ConfigError(ValueError):
+    """A file that is no configuration. `line` is 1-based, 0 if not known."""
+
+    def __init__(self, path: Path, line: int, why: str) -> None:
+        where = f"{path}, line {line}" if line else str(path)
+        super().__init__(f"{where}: {why}")
+        self.path = path
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Config:
+    """What may be set, with its defaults. Globs as in .gitignore."""
+
+    unprotected: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = OUTPUTS
+    programs: str = "deny"  # row 10: deny | snapshot
+    fail: str = "closed"  # without a daemon: closed | open
+    shown_limit: int = SHOWN_LIMIT
+    retention_days: int = RETENTION_DAYS
+
+
+_CHOICES = {"programs": ("deny", "snapshot"), "fail": ("closed", "open")}
+
+
+def user_file() -> Path:
+    """The user's own configuration file."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    home = Path(base) if base.startswith("/") else Path.home() / ".config"
+    return home / "noclobber" / "config.toml"
+
+
+def files(root: bytes | None) -> list[Path]:
+    """Where configuration may stand, the least first."""
+    found = [user_file()]
+    if root is not None:
+        top = Path(os.fsdecode(root))
+        found += [top / "pyproject.toml", top / "noclobber.toml"]
+    return found
+
+
+def load(root: bytes | None) -> Config:
+    """The configuration in force under `root`. Raises ConfigError."""
+    config = Config()
+    for path in files(root):
+        try:
+            text = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise ConfigError(path, 0, error.strerror or str(error)) from None
+        config = merge(config, path, text)
+    return config
+
+
+def merge(config: Config, path: Path, text: bytes) -> Config:
+    """`config` with what one file sets. Raises ConfigError."""
+    try:
+        table: Any = tomllib.loads(text.decode())
+    except UnicodeDecodeError as error:
+        raise ConfigError(path, text.count(b"\n", 0, error.start) + 1, "not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"line (\d+)", str(error))
+        # "at end of document" names no line: it is the last one.
+        line = int(found[1]) if found else len(text.splitlines())
+        raise ConfigError(path, line, re.sub(r" \(at .*\)$", "", str(error))) from None
+    if path.name == "pyproject.toml":
+        tool = table.get("tool", {})
+        table = tool.get("noclobber", {}) if isinstance(tool, Mapping) else {}
+        if not isinstance(table, Mapping):
+            raise ConfigError(path, _line(text, "noclobber"), "[tool.noclobber] is no table")
+    known = {field.name: getattr(Config, field.name) for field in fields(Config)}
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise ConfigError(path, _line(text, key), f"unknown setting {key!r}")
+        changes[key] = _checked(path, _line(text, key), key, value, known[key])
+    return replace(config, **changes)
+
+
+def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
+    if isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        raise ConfigError(path, line, f"{key} is to be a list of strings")
+    if isinstance(default, int):
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        raise ConfigError(path, line, f"{key} is to be a whole number, 0 or more")
+    if value not in _CHOICES[key]:
+        choices = " or ".join(f'"{choice}"' for choice in _CHOICES[key])
+        raise ConfigError(path, line, f"{key} is to be {choices}")
+    return value
+
+
+def _line(text: bytes, key: str) -> int:
+    """The line that sets a key, as far as can be told without its parser."""
+    pattern = re.compile(rb"^\s*[\"']?" + re.escape(key.encode()) + rb"[\"']?\s*[.=]|" +
+                         rb"^\s*\[[^\]]*\b" + re.escape(key.encode()) + rb"\b", re.M)
+    found = pattern.search(text)
+    return text.count(b"\n", 0, found.start()) + 1 if found else 0
+
+
+CHECK_EVERY = 1.0  # s between two looks at whether the files have changed
+
+
+class Configs:
+    """The configurations in force, read again when a file changes. A broken
+    file is told of in `trouble`; what was good before it stays in force."""
+
+    def __init__(self) -> None:
+        self._good: dict[bytes | None, Config] = {}
+        self._marks: dict[bytes | None, list[tuple[int, int] | None]] = {}
+        self._checked: dict[bytes | None, float] = {}
+        self._troubles: dict[bytes | None, str] = {}
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong, one sentence for each broken file; else empty."""
+        return " ".join(sorted(set(self._troubles.values())))
+
+    def of(self, root: bytes | None) -> Config:
+        """The configuration in force under `root`."""
+        now = time.monotonic()
+        if now - self._checked.get(root, -CHECK_EVERY) >= CHECK_EVERY:
+            self._checked[root] = now
+            self._look(root)
+        return self._good[root]
+
+    def _look(self, root: bytes | None) -> None:
+        marks = [_mark(path) for path in files(root)]
+        if self._marks.get(root) == marks:
+            return
+        self._marks[root] = marks
+        try:
+            self._good[root] = load(root)
+            self._troubles.pop(root, None)
+        except ConfigError as error:
+            before = self._good.setdefault(root, Config())
+            kind = "the defaults are" if before == Config() else "what was set before is"
+            self._troubles[root] = f"configuration: {error}; {kind} in force."
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino

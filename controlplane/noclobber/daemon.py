@@ -1,0 +1,247 @@
+"""The daemon: every session's reports come in here, and every question.
+
+One thread and one selector. All that is readable is drained before a question
+is answered, so what happened before it was asked is known; what was reported
+is written to disk after the answer, when nothing else is to be done. Garbage
+on a connection costs that connection, never the daemon.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import selectors
+import socket
+import struct
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from noclobber import wire
+from noclobber.guard import Guard
+from noclobber.session import Speaker
+from noclobber.wire import C, WireError
+
+BUFFER = 256 << 10  # bytes taken in by one system call
+DESCRIPTORS_MAX = 16  # that one connection may have sent and nobody used yet
+BACKLOG = 1024
+GRACE = 0.002  # s without a word before the journal is committed
+LONGEST = 0.05  # s that a report may wait for its commit when others press
+SEND_TIMEOUT = 2.0  # s for an answer that the other end does not take
+TICK = 3600.0  # s between two looks at what has become too old
+
+_CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
+_ANCILLARY = socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize)
+
+_ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT}
+
+
+def log(text: str) -> None:
+    """One line in the daemon's log."""
+    moment = time.strftime("%Y-%m-%d %H:%M:%S")
+    print(f"{moment} {text}", file=sys.stderr, flush=True)
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One process's stream: what is left of it, and the descriptors sent."""
+
+    socket: socket.socket
+    speaker: Speaker
+    pending: bytes = b""
+    descriptors: deque[int] = field(default_factory=deque)
+
+
+class Daemon:
+    """Serves `listener` until a person asks it to stop."""
+
+    def __init__(self, listener: socket.socket, guard: Guard) -> None:
+        self._listener = listener
+        self._guard = guard
+        self._selector = selectors.DefaultSelector()
+        self._connections: set[Connection] = set()
+        self._waiting: deque[tuple[Connection, int, bytes]] = deque()
+        self._buffer = bytearray(BUFFER)
+        self._view = memoryview(self._buffer)
+        self._stopping = False
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ, None)
+
+    def serve(self) -> None:
+        """The loop. Returns when it is to stop; the journal is committed."""
+        tidied = last_commit = time.monotonic()
+        while not self._stopping:
+            dirty = self._guard.dirty
+            if not self._poll(GRACE if dirty else TICK):
+                self._guard.commit()
+                last_commit = time.monotonic()
+                if last_commit - tidied > TICK:
+                    self._guard.tidy()
+                    tidied = last_commit
+                continue
+            if self._waiting:
+                # What was sent before the question is readable by now.
+                self._poll(0)
+                while self._waiting:
+                    self._answer(*self._waiting.popleft())
+            if dirty and time.monotonic() - last_commit > LONGEST:
+                self._guard.commit()
+                last_commit = time.monotonic()
+        self._guard.close()
+
+    def stop(self) -> None:
+        """Makes `serve` return."""
+        self._stopping = True
+
+    def close(self) -> None:
+        """Closes every connection and the listener."""
+        for connection in list(self._connections):
+            self._drop(connection)
+        self._selector.close()
+        self._listener.close()
+
+    def _poll(self, timeout: float) -> bool:
+        """Takes in whatever is there. False where nothing was."""
+        events = self._selector.select(timeout)
+        if not events:
+            return False
+        for key, _ in events:
+            if key.data is None:
+                self._accept()
+            else:
+                self._drain(key.data)
+        return True
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                end, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                log(f"accept: {error}")
+                return
+            self._join(end)
+
+    def _join(self, end: socket.socket) -> None:
+        """A new connection, and what it has said already."""
+        end.setblocking(False)
+        try:
+            pid, uid = _peer(end)
+        except OSError as error:
+            log(f"a connection without credentials: {error}")
+            end.close()
+            return
+        if uid not in (os.getuid(), 0):
+            log(f"refused a connection of user {uid}, pid {pid}")
+            end.close()
+            return
+        connection = Connection(end, self._guard.speaker(pid))
+        self._connections.add(connection)
+        self._selector.register(end, selectors.EVENT_READ, connection)
+        self._drain(connection)
+
+    def _drain(self, connection: Connection) -> None:
+        """Reads all that is there; drops the connection at its end."""
+        while True:
+            try:
+                count, ancillary, flags, _ = connection.socket.recvmsg_into(
+                    [self._view], _ANCILLARY, socket.MSG_CMSG_CLOEXEC
+                )
+            except BlockingIOError:
+                return
+            except OSError:
+                self._drop(connection)
+                return
+            if ancillary:
+                for level, kind, data in ancillary:
+                    if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                        fds = array.array("i")
+                        fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+                        connection.descriptors.extend(fds)
+            if not count:
+                self._drop(connection)
+                return
+            chunk = bytes(self._view[:count])
+            if connection.pending:
+                chunk = connection.pending + chunk
+            try:
+                if flags & socket.MSG_CTRUNC or len(connection.descriptors) > DESCRIPTORS_MAX:
+                    raise WireError("more descriptors than any question has")
+                self._take(connection, chunk)
+            except WireError as error:
+                log(f"pid {connection.speaker.pid}: {error}; connection dropped")
+                self._drop(connection)
+                return
+            if count < BUFFER:
+                return
+
+    def _take(self, connection: Connection, chunk: bytes) -> None:
+        found, end = wire.records(chunk, len(chunk))
+        connection.pending = chunk[end:]
+        asks = [r for r in found if r[0] in _ASKS]
+        if len(asks) < len(found):
+            self._guard.take(connection.speaker, chunk[:end], found)
+        for kind, _, start, stop in asks:
+            if kind == C.NC_ADOPT:
+                self._adopt(connection)
+            else:
+                self._waiting.append((connection, kind, chunk[start:stop]))
+
+    def _adopt(self, connection: Connection) -> None:
+        if not connection.descriptors:
+            raise WireError("an adoption without a descriptor")
+        fd = connection.descriptors.popleft()
+        try:
+            end = socket.socket(fileno=fd)
+            if end.family != socket.AF_UNIX or end.type != socket.SOCK_STREAM:
+                raise OSError("not a stream of the Unix family")
+        except OSError as error:
+            raise WireError(f"the adopted descriptor: {error}") from None
+        self._join(end)
+
+    def _answer(self, connection: Connection, kind: int, record: bytes) -> None:
+        if connection not in self._connections:
+            return
+        fds = list(connection.descriptors)
+        connection.descriptors.clear()
+        try:
+            if kind == C.NC_QUESTION:
+                reply = self._guard.question(connection.speaker, record, fds)
+            else:
+                reply = self._guard.request(connection.speaker, record, fds, self.stop)
+            self._send(connection, reply)
+        except (WireError, OSError) as error:
+            log(f"pid {connection.speaker.pid}: {error}; connection dropped")
+            self._drop(connection)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _send(self, connection: Connection, data: bytes) -> None:
+        sent = 0
+        try:
+            sent = connection.socket.send(data, socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            pass
+        if sent < len(data):
+            connection.socket.settimeout(SEND_TIMEOUT)
+            connection.socket.sendall(data[sent:], socket.MSG_NOSIGNAL)
+            connection.socket.setblocking(False)
+
+    def _drop(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+            for fd in connection.descriptors:
+                os.close(fd)
+
+
+def _peer(end: socket.socket) -> tuple[int, int]:
+    """The pid and uid at the other end, by the kernel's word."""
+    raw = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(raw)
+    return pid, uid
+

@@ -1,0 +1,217 @@
+"""Gathers what rule.py asks about one question, each fact when it is asked for.
+
+A row that decides early must pay for nothing below it: a walk over processes
+costs a hundred microseconds, a question to git milliseconds. What was worked
+out stays for the receipt.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from dataclasses import dataclass
+from functools import cached_property
+
+from noclobber import coverage, origins
+from noclobber.config import Config
+from noclobber.coverage import Coverage
+from noclobber.holding import Holding
+from noclobber.ledger import Image, Key, Stamp, identify
+from noclobber.lineage import Lineage
+from noclobber.report import Extent, extent
+from noclobber.rule import Kind
+from noclobber.session import Session
+from noclobber.wire import C, Version
+
+CONTENT_LIMIT = 64 << 20  # bytes; of a larger file no content is looked at
+TEXT_PROBE = 8192  # bytes; a NUL among them makes it binary
+UPDATE_LIMIT = 16 << 20  # bytes; what is edited in place beyond this is not kept
+
+
+@dataclass(frozen=True)
+class Question:
+    """May `image` of `session` replace what `fd` is open on? `path` and
+    `other` (a rename's source) are what the process calls them."""
+
+    op: int
+    path: bytes
+    other: bytes
+    start: int
+    end: int
+    fd: int
+    source_fd: int | None
+    pid: int
+
+
+def version(stat: os.stat_result) -> Version:
+    """The version that a stat result tells of."""
+    return Version(
+        stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+    )
+
+
+def content_of(fd: int, size: int) -> bytes | None:
+    """The file's bytes, or None where it is too large or cannot be read. The
+    descriptor may be O_PATH, or for writing alone."""
+    if size > CONTENT_LIMIT:
+        return None
+    try:
+        readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        pieces = []
+        at = 0
+        while at < size:
+            piece = os.pread(readable, size - at, at)
+            if not piece:
+                break
+            pieces.append(piece)
+            at += len(piece)
+        return b"".join(pieces)
+    except OSError:
+        return None
+    finally:
+        os.close(readable)
+
+
+class Gathered:
+    """The facts of one question (rule.Facts), worked out once each."""
+
+    def __init__(self, asked: Question, session: Session, image: Image, config: Config) -> None:
+        self.asked = asked
+        self.session = session
+        self.image = image
+        self.config = config
+        self.stat = os.fstat(asked.fd)
+        self.key, self.stamp = identify(version(self.stat))
+        self.size = self.stat.st_size
+
+    # The rows' facts.
+
+    @property
+    def replaceable(self) -> bool:
+        return modes.S_ISREG(self.stat.st_mode) and self.size > 0
+
+    @cached_property
+    def protected(self) -> bool:
+        path = self.asked.path
+        return any(
+            path.startswith(root.rstrip(b"/") + b"/") for root in self.session.roots
+        ) and b"/.git/" not in path
+
+    @cached_property
+    def held(self) -> bool:
+        return coverage.covers(self.authored, 0, self.size)
+
+    @cached_property
+    def known(self) -> bool:
+        return coverage.covers(self.seen, self.asked.start, self.asked.end)
+
+    @cached_property
+    def copied(self) -> bool:
+        return False
+
+    @cached_property
+    def transform(self) -> bool:
+        return coverage.covers(self.lineage_read, self.asked.start, self.asked.end)
+
+    @property
+    def override(self) -> bool:
+        return False
+
+    @cached_property
+    def text(self) -> bool:
+        content = self.content
+        return content is not None and b"\0" not in content[:TEXT_PROBE]
+
+    @cached_property
+    def output(self) -> bool:
+        return False
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.lineage_read) and not self.transform
+
+    @cached_property
+    def kind(self) -> Kind:
+        return Kind.UNKNOWN
+
+    @cached_property
+    def viewed(self) -> bool:
+        return any(
+            self.session.ledger.was_read(key)
+            for key in self.session.ledger.past(self.key, self.asked.path)
+        )
+
+    @cached_property
+    def git_holds(self) -> bool:
+        return False
+
+    @property
+    def programs_denied(self) -> bool:
+        return self.config.programs == "deny"
+
+    @property
+    def scope(self) -> bytes:
+        """A directory under which nothing is protected from W, or empty."""
+        return b""
+
+    # What they are made of.
+
+    @property
+    def grade(self) -> str:
+        """The weaker grade in force."""
+        return "shown" if self.session.attested else "read"
+
+    @cached_property
+    def content(self) -> bytes | None:
+        """T's present bytes, None where they are not looked at."""
+        return content_of(self.asked.fd, self.size)
+
+    @cached_property
+    def holding(self) -> Holding:
+        return Holding(self.session.ledger, origins.origin, self.grade == "read")
+
+    @cached_property
+    def authored(self) -> Coverage:
+        """What the session wrote of T, in row 3's sense."""
+        return self.holding.held(self.key, self.stamp)
+
+    @cached_property
+    def seen(self) -> Coverage:
+        """What the agent knows of T: by the grade in force, and as its author."""
+        read = self.session.ledger.read_by(None, self.key, self.stamp)
+        return coverage.union(read, self.authored)
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        return Lineage(self.session.ledger, self.key, self.size)
+
+    @cached_property
+    def behind(self) -> frozenset[int]:
+        """Tokens of the images whose reading stands behind W."""
+        tokens = self.lineage.of([self.image.token])
+        if self.asked.source_fd is not None:
+            source: tuple[Key, Stamp] = identify(version(os.fstat(self.asked.source_fd)))
+            tokens |= self.lineage.of_source(*source)
+        return tokens
+
+    @cached_property
+    def lineage_read(self) -> Coverage:
+        """What W's lineage read or wrote of T's present version."""
+        return self.lineage.read(self.behind, self.stamp)
+
+    @cached_property
+    def extent(self) -> Extent:
+        """What of T was seen, for people."""
+        return extent(self.content if self.text else None, self.size, self.seen)
+
+    def explain(self) -> dict[str, object]:
+        """What decided, for `noclobber explain`: the lineage and the walk."""
+        images = self.session.ledger.images
+        lineage = [
+            {"pid": i.pid, "argv": [os.fsdecode(word) for word in i.argv]}
+            for i in (images[t] for t in sorted(self.behind) if t in images)
+        ]
+        return {"lineage": lineage, "walk": [], "lineage_read": list(self.lineage_read)}

@@ -1,0 +1,251 @@
+"""The guard: what the daemon knows and decides, without its sockets.
+
+Reports go to the sessions' ledgers and into the journal; a question's facts
+are gathered, the rule is asked, and what it says is put on disk before it is
+told: a refusal that nobody can look up later would be a mystery, and an
+allowed loss without a receipt a lie.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from noclobber import config as configs
+from noclobber import report, rule, snapshots, wire
+from noclobber.facts import CONTENT_LIMIT, Gathered, Question
+from noclobber.journal import RECORDS, REPLACED, Entry, Journal
+from noclobber.ledger import KEY_SIZE, Replaced
+from noclobber.people import People
+from noclobber.receipts import Receipt, Receipts, timestamp
+from noclobber.rule import Ruling, Verdict
+from noclobber.session import Sessions, Speaker
+from noclobber.wire import C, Record, WireError
+
+DAY = 86_400_000_000_000  # ns
+
+OPS: dict[int, str] = {
+    C.NC_OP_TRUNCATE: "truncate",
+    C.NC_OP_SHRINK: "shrink",
+    C.NC_OP_RENAME: "rename",
+    C.NC_OP_EXCHANGE: "exchange",
+    C.NC_OP_PUNCH: "punch",
+    C.NC_OP_DELETE: "delete",
+    C.NC_OP_CREATE: "create",
+    C.NC_OP_UPDATE: "update",
+}
+
+_REPLACED = struct.Struct("=QHB")
+
+_TABLES: dict[int, Callable[[rule.Facts], Ruling]] = {
+    C.NC_OP_DELETE: rule.decide_deletion,
+    C.NC_OP_UPDATE: rule.decide_update,
+}
+
+
+class Guard:
+    """Everything under one state directory. Raises OSError where that cannot
+    be used."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.started = time.time_ns()
+        self.sessions = Sessions(find_pid)
+        self.receipts = Receipts(state / "receipts.jsonl")
+        self.journal = Journal(state / "ledger.db")
+        self.configs = configs.Configs()
+        self.people = People(self)
+        self._speakers = 0
+        self._receipt = 0
+        self._replay()
+
+    # What the daemon's loop asks for.
+
+    def speaker(self, pid: int) -> Speaker:
+        """A new connection's other end; `pid` by the kernel's word."""
+        self._speakers += 1
+        return Speaker(self._speakers, pid)
+
+    def take(self, speaker: Speaker, chunk: bytes, found: list[Record]) -> None:
+        """Reports that came in one piece. Raises WireError."""
+        now = time.time_ns()
+        try:
+            self.sessions.take(speaker, chunk, found, now)
+        finally:
+            # Replayed, a chunk fails at the same record.
+            name = speaker.session.id if speaker.session else b""
+            if name:
+                self.journal.add(Entry(speaker.id, name, now, speaker.pid, RECORDS, chunk))
+
+    def question(self, speaker: Speaker, record: bytes, fds: list[int]) -> bytes:
+        """The answer to a question, ready to be sent. Raises WireError."""
+        *_, ident, op, start, end, size, other = wire.QUESTION.unpack_from(record)
+        path, source = wire.strings(record, wire.QUESTION.size, len(record), [size, other])
+        image, session = speaker.image, speaker.session
+        if image is None or session is None:
+            raise WireError("a question before the hello")
+        if not fds or op not in OPS:
+            raise WireError("a question about nothing")
+        asked = Question(
+            op, path, source, start, end, fds[0], fds[1] if len(fds) > 1 else None, image.pid
+        )
+        config = self.configs.of(session.roots[0] if session.roots else None)
+        facts = Gathered(asked, session, image, config)
+        ruling = _TABLES.get(op, rule.decide)(facts)
+        text = b""
+        if ruling.verdict is not Verdict.ALLOW:
+            text = self._record(facts, ruling)
+        if ruling.verdict is not Verdict.DENY and ruling.row >= 3:
+            self._replaced(speaker, facts, ruling)
+        return wire.answer(ident, ruling.verdict.value, ruling.row, facts.scope, text)
+
+    def request(
+        self, speaker: Speaker, record: bytes, fds: list[int], stop: Callable[[], None]
+    ) -> bytes:
+        """The reply to a person's request. Raises WireError."""
+        return self.people.reply(record, fds, stop)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether reports wait to be written to disk."""
+        return self.journal.dirty
+
+    def commit(self) -> None:
+        """Writes the reports that wait."""
+        self.journal.commit()
+
+    def tidy(self) -> None:
+        """Forgets sessions that have been silent too long."""
+        since = self._since()
+        self.journal.forget(since)
+        for name in [n for n, s in self.sessions.all.items() if s.last < since]:
+            del self.sessions.all[name]
+
+    def close(self) -> None:
+        """Leaves everything on disk."""
+        self.journal.close()
+        self.receipts.close()
+
+    # Its own business.
+
+    def _since(self) -> int:
+        return time.time_ns() - self.configs.of(None).retention_days * DAY
+
+    def _replay(self) -> None:
+        speakers: dict[int, Speaker] = {}
+        for entry in self.journal.replay(self._since()):
+            self._speakers = max(self._speakers, entry.speaker)
+            speaker = speakers.setdefault(entry.speaker, Speaker(entry.speaker, entry.pid))
+            if entry.kind == REPLACED:
+                what = _unpacked(entry.data)
+                self.sessions.get(entry.session, entry.time).ledger.replaced(what)
+                continue
+            try:
+                found, _ = wire.records(entry.data, len(entry.data))
+                self.sessions.take(speaker, entry.data, found, entry.time)
+            except WireError:
+                continue  # as when it came: what stood before it was taken
+
+    def _replaced(self, speaker: Speaker, facts: Gathered, ruling: Ruling) -> None:
+        known = ruling.row in (3, 4) and _is_whole(facts)
+        asked = facts.asked
+        if asked.op == C.NC_OP_UPDATE and not known:
+            return
+        what = Replaced(asked.path, facts.key, facts.stamp, facts.image.token, asked.op, known)
+        facts.session.ledger.replaced(what)
+        self.journal.add(
+            Entry(
+                speaker.id, facts.session.id, time.time_ns(), speaker.pid, REPLACED, _packed(what)
+            )
+        )
+
+    def _record(self, facts: Gathered, ruling: Ruling) -> bytes:
+        """Keeps the old content where that is the verdict, and writes the
+        receipt. Returns the message for a refusal."""
+        now = time.time_ns()
+        self._receipt += 1
+        ident = f"{now:x}-{self._receipt}"
+        asked, session, image = facts.asked, facts.session, facts.image
+        found = facts.extent
+        note = self.configs.trouble
+        snapshot = ""
+        if ruling.verdict is Verdict.SNAPSHOT and facts.size <= CONTENT_LIMIT:
+            try:
+                snapshot = snapshots.keep(self.state / "snapshots", ident, asked.fd)
+            except OSError as error:
+                note = f"the old content could not be kept: {error} {note}".strip()
+        command = session.ledger.commands.get(image.command)
+        limit = (command.limit if command else 0) or facts.config.shown_limit
+        if ruling.verdict is Verdict.DENY:
+            step = report.next_step(
+                asked.path, facts.content, found, limit if facts.grade == "shown" else 0
+            )
+            reason = report.message(asked.path, found, facts.grade, step, "", note)
+        else:
+            reason = report.REASONS[ruling.row]
+        self.receipts.add(
+            Receipt(
+                time=timestamp(now),
+                session=os.fsdecode(session.id),
+                command=os.fsdecode(image.command),
+                pid=image.pid,
+                exe=os.fsdecode(image.exe),
+                argv=[os.fsdecode(word) for word in image.argv],
+                op=OPS[asked.op],
+                path=os.fsdecode(asked.path),
+                verdict=ruling.verdict.name.lower(),
+                row=ruling.row,
+                grade=facts.grade,
+                seen_bytes=found.seen_bytes,
+                total_bytes=found.total_bytes,
+                seen_lines=found.seen_lines,
+                total_lines=found.total_lines,
+                unseen=list(found.unseen),
+                reason=reason,
+                id=ident,
+                kind=facts.kind.value,
+                explain=facts.explain(),
+                snapshot=snapshot,
+                note=note,
+            )
+        )
+        return reason.encode() if ruling.verdict is Verdict.DENY else b""
+
+
+def _is_whole(facts: Gathered) -> bool:
+    return facts.asked.start == 0 and facts.asked.end >= facts.size
+
+
+def _packed(what: Replaced) -> bytes:
+    head = _REPLACED.pack(what.token, what.op, what.known)
+    return what.key + what.stamp + head + what.path
+
+
+def _unpacked(data: bytes) -> Replaced:
+    key, stamp = data[:KEY_SIZE], data[KEY_SIZE : wire.VERSION.size]
+    token, op, known = _REPLACED.unpack_from(data, wire.VERSION.size)
+    return Replaced(data[wire.VERSION.size + _REPLACED.size :], key, stamp, token, op, bool(known))
+
+
+def find_pid(peer: int, said: int) -> int:
+    """The process's true pid, where it calls itself `said` and its connection
+    was made by `peer`: one of its threads' children, or the same process seen
+    from another pid namespace."""
+    for pid in (peer, _status(peer, "PPid")):
+        if pid and _status(pid, "NSpid") == said:
+            return pid
+    return peer
+
+
+def _status(pid: int, field: str) -> int:
+    """The last number of a line of /proc/PID/status, 0 where there is none."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(field + ":"):
+                return int(line.split()[-1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return 0

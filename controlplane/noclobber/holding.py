@@ -1,0 +1,136 @@
+"""What a session holds: bytes that it wrote itself, by evidence alone.
+
+A guard that asks about an agent's own files is switched off, and one that
+takes what `git clone` brought, or what sed carried over from an unseen
+version, for the agent's own loses it. So a byte is held when the last one to
+write it was the agent's text or a program's output, and not
+
+* made from an older content of the same file that the session did not hold,
+* brought from elsewhere by a carrier or by git.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from noclobber import coverage, ledger
+from noclobber.coverage import Coverage
+from noclobber.ledger import Image, Key, Ledger, Stamp, Write, size_of
+from noclobber.lineage import Lineage
+from noclobber.wire import C
+
+
+class Origin(Enum):
+    """Where the bytes that a program writes come from, by its command line."""
+
+    MAKES = "it makes them"
+    PASSES = "it passes on what it reads"
+    BRINGS = "it brings them from elsewhere"
+
+
+class Holding:
+    """Works out, for one question, what the session held of any version.
+
+    `origin` says what a program does; `reads_count` is true in a session of
+    grade *read*, where a version read whole is known.
+    """
+
+    def __init__(
+        self,
+        facts: Ledger,
+        origin: Callable[[Image, Write], Origin],
+        reads_count: bool,
+    ) -> None:
+        self._ledger = facts
+        self._origin = origin
+        self._reads_count = reads_count
+        self._held: dict[tuple[Key, Stamp], Coverage] = {}
+        self._own: dict[tuple[int, Key, int], bool] = {}
+
+    def held(self, key: Key, stamp: Stamp) -> Coverage:
+        """The bytes of that version that the session wrote."""
+        if key not in self._ledger.writes:
+            return coverage.NOTHING
+        made = self._held.get((key, stamp))
+        if made is None:
+            # While it is being worked out: what a program reads of what it
+            # has just written itself adds nothing to the answer.
+            self._held[key, stamp] = coverage.whole(size_of(stamp))
+            made = self._held[key, stamp] = self._walk(key, stamp)
+        return made
+
+    def knew(self, key: Key, stamp: Stamp) -> bool:
+        """Whether the session held or knew every byte of that version."""
+        facts = self._ledger
+        if facts.was_known(key, stamp):
+            return True
+        found = self.held(key, stamp)
+        if self._reads_count:
+            found = coverage.union(found, facts.read_by(None, key, stamp))
+        return coverage.covers(found, 0, size_of(stamp))
+
+    def _walk(self, key: Key, stamp: Stamp) -> Coverage:
+        """Replays the writes that made this version, oldest first."""
+        held: Coverage = coverage.NOTHING
+        spoken_for: Coverage = coverage.NOTHING  # whose writer has said so
+        stamps: list[Stamp] = []
+        for write in self._ledger.authors(key, stamp):
+            size, start = size_of(write.stamp), size_of(write.opened)
+            linked = any(self._ledger.same(key, s, write.opened) for s in stamps)
+            if ledger.begins(write):
+                if not linked:  # else the same opening, told of once more
+                    held = spoken_for = coverage.NOTHING
+                stretch = coverage.gaps(spoken_for, 0, size)
+            elif linked or self._ledger.was_known(key, write.opened):
+                if not linked:
+                    held = coverage.whole(start)
+                stretch = coverage.gaps((), start, size)
+            else:
+                held = coverage.NOTHING
+                stretch = coverage.gaps((), start, size)
+            if self._is_own(write, key):
+                held = coverage.union(held, stretch)
+            else:
+                in_place = not write.flags & C.NC_APPEND and not ledger.begins(write)
+                keeps = held if not in_place or write.flags & C.NC_INHERIT else coverage.NOTHING
+                held = coverage.subtract(keeps, stretch)
+            spoken_for = coverage.union(spoken_for, stretch)
+            held = coverage.clip(held, 0, size)
+            stamps += [write.opened, write.stamp]
+        reached = any(self._ledger.same(key, s, stamp) for s in stamps[1::2])
+        return held if reached else coverage.NOTHING
+
+    def _is_own(self, write: Write, key: Key) -> bool:
+        known = self._own.get((write.token, key, write.flags))
+        if known is None:
+            self._own[write.token, key, write.flags] = True
+            known = self._makes(write.token, write) and not self._tainted(write, key)
+            self._own[write.token, key, write.flags] = known
+        return known
+
+    def _makes(self, token: int, write: Write, seen: frozenset[int] = frozenset()) -> bool:
+        """Whether the bytes are the agent's text or a program's output."""
+        facts = self._ledger
+        image = facts.images.get(token)
+        if image is None:
+            return False
+        origin = self._origin(image, write)
+        if origin is not Origin.PASSES:
+            return origin is Origin.MAKES
+        for key in set(image.read_keys):
+            for read in facts.reads(key):
+                if read.token == token and not self.knew(key, read.stamp):
+                    return False
+        sources = Lineage(facts, b"", 0).writers(image)
+        return all(self._makes(t, write, seen | {token}) for t in sources if t not in seen)
+
+    def _tainted(self, write: Write, key: Key) -> bool:
+        """Whether it was made from an older content that was not known."""
+        facts = self._ledger
+        behind = Lineage(facts, key, size_of(write.stamp)).of([write.token])
+        for other in facts.past(key, write.path):
+            for read in facts.reads(other):
+                if read.token in behind and read.ranges and not self.knew(other, read.stamp):
+                    return True
+        return False

@@ -1,0 +1,327 @@
+"""What one session did, as its processes reported it.
+
+A guard that forgets which process read what, or which version it read, can
+neither tell a transform from a blind overwrite nor an own file from somebody
+else's. The ledger is a value: reports go in, in the order in which they came,
+and questions about files (`authored`, `read_by`, `paths`) are answered from
+them. It touches neither disk nor clock, so that a daemon started anew can
+rebuild it by feeding the same reports again.
+
+Files are known by `key` (device and inode), their versions by `stamp` (size,
+mtime, ctime); both stay the packed bytes of the wire: a build reads 10^5
+files, and an object for each would cost more than the files' own inodes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from noclobber import coverage, wire
+from noclobber.coverage import Coverage
+from noclobber.wire import C, Version
+
+Key = bytes
+Stamp = bytes
+
+KEY_SIZE: int = wire.ffi.offsetof("struct nc_version", "size")
+STAMP_SIZE = wire.VERSION.size - KEY_SIZE
+SIZE_MTIME: int = wire.ffi.offsetof("struct nc_version", "ctime") - KEY_SIZE
+
+_MARK = struct.Struct("=QI")  # whose read it was: token, flags
+_READ_TAIL = wire.READ.size - (wire.RECORD_SIZE + wire.VERSION.size)
+_RANGES = _MARK.size + STAMP_SIZE + _READ_TAIL
+
+FRESH: int = C.NC_CREATED | C.NC_TRUNCATED
+
+
+def identify(version: Version) -> tuple[Key, Stamp]:
+    """A version as the ledger keeps it."""
+    raw = wire.VERSION.pack(*version)
+    return raw[:KEY_SIZE], raw[KEY_SIZE:]
+
+
+def version_of(key: Key, stamp: Stamp) -> Version:
+    """The numbers of a version that the ledger keeps."""
+    return Version(*wire.VERSION.unpack(key + stamp))
+
+
+def size_of(stamp: Stamp) -> int:
+    """Bytes of the file at that moment."""
+    return version_of(bytes(KEY_SIZE), stamp).size
+
+
+@dataclass(slots=True, eq=False)
+class Image:
+    """A process from exec (or fork) to exec or exit."""
+
+    token: int
+    parent_token: int  # the image it was forked from; 0: a program of its own
+    pid: int  # in the daemon's own pid namespace
+    ppid: int
+    exe: bytes
+    argv: tuple[bytes, ...]
+    command: bytes
+    time: int  # of its first word, ns since 1970
+    previous: int = 0  # token of the image that called exec, where known
+    walk: object = None  # what voice.py made of its ancestors at its hello
+    read_keys: list[Key] = field(default_factory=list)
+    pipes: list[tuple[int, int, int]] = field(default_factory=list)  # ino, end, bytes
+    marks: dict[int, bytes] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Command:
+    """One tool call: what the launcher started."""
+
+    id: bytes
+    time: int
+    cwd: bytes = b""
+    argv: tuple[bytes, ...] = ()
+    pid: int = 0
+    attested: bool = False
+    agent: bool = False
+    ended: bool = False
+    limit: int = 0
+    text: list[tuple[int, bytes]] = field(default_factory=list)  # offset, bytes
+
+    def printed(self) -> list[bytes]:
+        """What reached the agent, in unbroken pieces, in order."""
+        pieces: list[bytes] = []
+        run: list[bytes] = []
+        at = None
+        for offset, text in sorted(self.text, key=lambda piece: piece[0]):
+            if run and offset != at:
+                pieces.append(b"".join(run))
+                run = []
+            run.append(text)
+            at = offset + len(text)
+        if run:
+            pieces.append(b"".join(run))
+        return pieces
+
+
+class Read(NamedTuple):
+    """Bytes of one version that one image got from the kernel."""
+
+    token: int
+    flags: int
+    stamp: Stamp
+    ranges: Coverage
+
+
+class Write(NamedTuple):
+    """A file that was open for writing, as it stood when that ended."""
+
+    seq: int
+    token: int
+    flags: int
+    stamp: Stamp
+    opened: Stamp
+    path: bytes
+    time: int
+
+
+class Past(NamedTuple):
+    """A version that stood at a path until something took it away."""
+
+    seq: int
+    key: Key
+    stamp: Stamp
+
+
+class Replaced(NamedTuple):
+    """A replacement or deletion that was let through."""
+
+    path: bytes
+    key: Key
+    stamp: Stamp
+    token: int
+    op: int
+    known: bool  # the session held or knew every byte of it then
+
+
+class Ledger:
+    """The facts of one session. Nothing here raises for odd reports."""
+
+    def __init__(self) -> None:
+        self.images: dict[int, Image] = {}
+        self.commands: dict[bytes, Command] = {}
+        self.writes: dict[Key, list[Write]] = {}
+        self.pipes: dict[int, list[tuple[int, int, int]]] = {}  # ino: token, end, bytes
+        self.history: dict[bytes, list[Past]] = {}
+        self.names: dict[Key, list[bytes]] = {}
+        self.links: dict[Key, list[tuple[bytes, bytes]]] = {}
+        self.known: dict[Key, set[Stamp]] = {}
+        self.seq = 0
+        self._reads: dict[Key, bytes | list[bytes]] = {}
+        self._restamped: dict[Key, set[Stamp]] = {}
+        self._by_pid: dict[int, int] = {}
+
+    # Reports.
+
+    def start_image(self, image: Image) -> None:
+        """An image said hello."""
+        self.seq += 1
+        if not image.parent_token:
+            image.previous = self._by_pid.get(image.pid, 0)
+        self.images[image.token] = image
+        self._by_pid[image.pid] = image.token
+
+    def start_command(self, command: Command) -> Command:
+        """The launcher started a command, or text of it came first."""
+        self.seq += 1
+        known = self.commands.get(command.id)
+        if known:
+            command.text = known.text
+        self.commands[command.id] = command
+        return command
+
+    def read(self, image: Image, key: Key, rest: bytes, flags: int) -> None:
+        """Bytes of `key` were read; `rest` is the record from its stamp on."""
+        mark = image.marks.get(flags)
+        if mark is None:
+            mark = image.marks[flags] = _MARK.pack(image.token, flags)
+        image.read_keys.append(key)
+        entry = mark + rest
+        held = self._reads.get(key)
+        if held is None:
+            self._reads[key] = entry
+        elif isinstance(held, bytes):
+            self._reads[key] = [held, entry]
+        else:
+            held.append(entry)
+
+    def wrote(
+        self, image: Image, key: Key, stamp: Stamp, opened: Stamp, flags: int, path: bytes, time: int
+    ) -> None:
+        """A descriptor for writing was closed, or its process called exec."""
+        self.seq += 1
+        write = Write(self.seq, image.token, flags, stamp, opened, path, time)
+        self.writes.setdefault(key, []).append(write)
+        self._name(key, path)
+
+    def piped(self, image: Image, ino: int, end: int, count: int) -> None:
+        """`image` used an end of a pipe; `count` bytes went through it so far."""
+        self.seq += 1
+        image.pipes.append((ino, end, count))
+        self.pipes.setdefault(ino, []).append((image.token, end, count))
+
+    def named(self, key: Key, stamp: Stamp, how: int, old: bytes, new: bytes) -> None:
+        """A file got the name `new`."""
+        self.seq += 1
+        self._restamped.setdefault(key, set()).add(stamp)
+        self._name(key, new)
+        if how == C.NC_LINKED:
+            self.links.setdefault(key, []).append((old, new))
+        elif old:
+            self.history.setdefault(old, []).append(Past(self.seq, key, stamp))
+
+    def gone(self, key: Key, stamp: Stamp, path: bytes) -> None:
+        """A name was deleted."""
+        self.seq += 1
+        if path:
+            self.history.setdefault(path, []).append(Past(self.seq, key, stamp))
+            self._name(key, path)
+
+    def replaced(self, what: Replaced) -> None:
+        """The daemon let something through that changed or took this version."""
+        self.seq += 1
+        if what.path and what.op != C.NC_OP_UPDATE:
+            self.history.setdefault(what.path, []).append(Past(self.seq, what.key, what.stamp))
+            self._name(what.key, what.path)
+        if what.known:
+            self.known.setdefault(what.key, set()).add(what.stamp)
+
+    def _name(self, key: Key, path: bytes) -> None:
+        names = self.names.setdefault(key, [])
+        if path and path not in names:
+            names.append(path)
+
+    # Questions.
+
+    def reads(self, key: Key) -> Iterator[Read]:
+        """Every report of a read of that file, oldest first. A read with no
+        ranges is a descriptor that was open for reading and unused yet."""
+        held = self._reads.get(key, [])
+        for entry in [held] if isinstance(held, bytes) else held:
+            token, flags = _MARK.unpack_from(entry)
+            stamp = entry[_MARK.size : _MARK.size + STAMP_SIZE]
+            yield Read(token, flags, stamp, tuple(wire.RANGE.iter_unpack(entry[_RANGES:])))
+
+    def was_read(self, key: Key) -> bool:
+        """Whether any byte of any version of that file was read."""
+        return any(read.ranges for read in self.reads(key))
+
+    def read_by(self, tokens: Iterable[int] | None, key: Key, stamp: Stamp) -> Coverage:
+        """What of one version the images (None: all) read, in bytes.
+
+        What a process read through a descriptor that is open for writing too
+        counts although the version changed since: it changed it itself.
+        """
+        wanted = None if tokens is None else set(tokens)
+        size = size_of(stamp)
+        found = [
+            read.ranges
+            for read in self.reads(key)
+            if (wanted is None or read.token in wanted)
+            and (
+                self.same(key, read.stamp, stamp)
+                or (wanted is not None and read.flags & C.NC_WRITABLE)
+            )
+        ]
+        return coverage.clip(coverage.union(*map(coverage.normal, found)), 0, size)
+
+    def same(self, key: Key, one: Stamp, other: Stamp) -> bool:
+        """Whether two stamps are one version. A rename or a link moves the
+        ctime, and so makes another stamp of the same bytes."""
+        if one == other:
+            return True
+        if one[:SIZE_MTIME] != other[:SIZE_MTIME]:
+            return False
+        moved = self._restamped.get(key)
+        return moved is not None and (one in moved or other in moved)
+
+    def was_known(self, key: Key, stamp: Stamp) -> bool:
+        """Whether that version was found to be known whole when it went."""
+        return any(self.same(key, s, stamp) for s in self.known.get(key, ()))
+
+    def paths(self, key: Key) -> list[bytes]:
+        """Names that the file is or was known by."""
+        return self.names.get(key, [])
+
+    def past(self, key: Key, path: bytes = b"") -> set[Key]:
+        """The file itself and every other that stood at one of its names."""
+        found = {key}
+        for name in {path, *self.paths(key)}:
+            found.update(past.key for past in self.history.get(name, ()))
+        return found
+
+    def authors(self, key: Key, stamp: Stamp | None = None) -> list[Write]:
+        """The writes that made the file what it was at `stamp` (None: what it
+        is), from the one that last began it anew, in the order of their times."""
+        writes = sorted(self.writes.get(key, ()), key=_moment)
+        if stamp is not None:
+            until = version_of(key, stamp).ctime
+            writes = [w for w in writes if _moment(w)[0] <= until]
+        for at in range(len(writes) - 1, -1, -1):
+            if begins(writes[at]) and not _goes_on(writes, at):
+                return writes[at:]
+        return writes
+
+
+def begins(write: Write) -> bool:
+    """Whether the file held nothing when this writing began."""
+    return bool(write.flags & FRESH) or size_of(write.opened) == 0
+
+
+def _moment(write: Write) -> tuple[int, int]:
+    return version_of(bytes(KEY_SIZE), write.stamp).ctime, write.seq
+
+
+def _goes_on(writes: list[Write], at: int) -> bool:
+    """Whether writes[at] ends an opening that an earlier record speaks of (a
+    shell reports `> f` at exec, and again when its own descriptor closes)."""
+    return any(w.opened == writes[at].opened and begins(w) for w in writes[:at])

@@ -1,0 +1,56 @@
+"""Where the bytes that a program writes come from, by what it is.
+
+voice_lists.py knows the carriers; this says of one image, after it has gone,
+whether what it wrote was its own making (a program's output, the agent's
+text), passed on, or brought from elsewhere.
+"""
+
+from __future__ import annotations
+
+from noclobber import voice
+from noclobber import voice_lists as lists
+from noclobber.cmdline import NETWORK, STDIN, sources
+from noclobber.holding import Origin
+from noclobber.ledger import Image, Write
+from noclobber.wire import C
+
+# What these print is what git holds, and not git's own words.
+GIT_CONTENT = frozenset("show cat-file archive bundle checkout-index lfs".split())
+GIT_TAKES = frozenset("-C -c --git-dir --work-tree --namespace --exec-path".split())
+
+
+def program_of(image: Image, *, forked: bool = False) -> voice.Program:
+    """The program that an image's hello described."""
+    return voice.Program.known_by(image.pid, image.exe, image.argv, forked=forked)
+
+
+def origin(image: Image, write: Write) -> Origin:
+    """What the program does with bytes."""
+    program = program_of(image)
+    name = voice.program_name(program)
+    argv = list(program.argv)
+    if name in lists.MULTICALL and len(argv) > 1:
+        argv = argv[1:]
+        name = argv[0]
+    if name == "git" or name.startswith("git-"):
+        printed = write.flags & C.NC_INHERIT
+        return Origin.MAKES if printed and _subcommand(argv) not in GIT_CONTENT else Origin.BRINGS
+    carrier = lists.CARRIERS.get(name)
+    found = sources(argv, carrier) if carrier else None
+    if found is None:
+        return Origin.MAKES
+    if NETWORK in found:
+        return Origin.BRINGS
+    files = [s for s in found if s != STDIN and not s.startswith(("/dev/", "/proc/"))]
+    # A file whose reading was not reported lies where nothing is followed.
+    return Origin.BRINGS if files and not image.read_keys else Origin.PASSES
+
+
+def _subcommand(argv: list[str]) -> str:
+    words = iter(argv[1:])
+    for word in words:
+        if word in GIT_TAKES:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return ""

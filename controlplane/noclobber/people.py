@@ -1,0 +1,67 @@
+"""What people ask the daemon: `status`, `stop`, `show`, `explain`."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from noclobber import __version__, wire
+from noclobber.wire import C
+
+if TYPE_CHECKING:
+    from noclobber.guard import Guard
+
+Json = dict[str, Any]
+
+
+class People:
+    """Answers requests, JSON in and JSON out. A request that fails has a
+    reply with `error`."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def reply(self, record: bytes, fds: list[int], stop: Callable[[], None]) -> bytes:
+        """The reply's record."""
+        try:
+            asked = json.loads(record[wire.RECORD_SIZE :].rstrip(b"\0"))
+            found = self._do(asked, fds, stop)
+        except (ValueError, KeyError, TypeError) as error:
+            found = {"error": f"not a request: {error}"}
+        return wire.record(C.NC_REPLY, wire.RECORD, tail=json.dumps(found).encode())
+
+    def _do(self, asked: Json, fds: list[int], stop: Callable[[], None]) -> Json:
+        match asked.get("do"):
+            case "status":
+                return self._status()
+            case "stop":
+                stop()
+                return {"pid": os.getpid()}
+        return {"error": f"this daemon does not know {asked.get('do')!r}"}
+
+    def _status(self) -> Json:
+        guard = self._guard
+        sessions = [
+            {
+                "session": os.fsdecode(session.id),
+                "roots": [os.fsdecode(root) for root in session.roots],
+                "tier": "read-only" if session.tier else "workspace-write",
+                "grade": "shown" if session.attested else "read",
+                "commands": len(session.ledger.commands),
+                "processes": len(session.ledger.images),
+                "first": session.first,
+                "last": session.last,
+            }
+            for session in guard.sessions.all.values()
+        ]
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "up": (time.time_ns() - guard.started) / 1e9,
+            "state": str(guard.state),
+            "sessions": sessions,
+            "troubles": [t for t in (guard.configs.trouble, guard.journal.trouble) if t],
+        }

@@ -1,0 +1,202 @@
+"""Sessions, and how the records of the wire become facts in their ledgers.
+
+The daemon feeds live records in here, and a journal's records after a
+restart: one code for both, so that nothing that was refused becomes allowed
+by killing the daemon. Nothing here touches a descriptor, the disk or a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from noclobber import wire
+from noclobber.ledger import KEY_SIZE, Command, Image, Ledger, identify
+from noclobber.wire import C, Record, Version, WireError
+
+_VERSION_AT: int = wire.ffi.offsetof("struct nc_read", "version")
+_STAMP_AT = _VERSION_AT + KEY_SIZE
+_COUNT_AT: int = wire.ffi.offsetof("struct nc_read", "count")
+
+_ID_MAX: int = C.NC_ID_MAX
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One agent at work, across all the processes that it starts."""
+
+    id: bytes
+    roots: tuple[bytes, ...] = ()
+    tier: int = C.NC_WORKSPACE_WRITE
+    first: int = 0  # ns since 1970
+    last: int = 0
+    ledger: Ledger = field(default_factory=Ledger)
+
+    @property
+    def attested(self) -> bool:
+        """Whether what its commands print is known: the grade is *shown*."""
+        return any(command.attested for command in self.ledger.commands.values())
+
+
+@dataclass(slots=True, eq=False)
+class Speaker:
+    """Whoever is at the other end of one connection."""
+
+    id: int
+    pid: int = 0  # by the kernel's word
+    session: Session | None = None
+    image: Image | None = None
+
+
+class Sessions:
+    """Every session that is known. Raises WireError for records that make no
+    sense; what they said before stands."""
+
+    def __init__(self, find_pid: Callable[[int, int], int] | None = None) -> None:
+        self.all: dict[bytes, Session] = {}
+        self._find_pid = find_pid
+        self._handlers: dict[int, Callable[[Speaker, int, bytes, int, int, int], None]] = {
+            C.NC_HELLO: self._hello,
+            C.NC_COMMAND: self._command,
+            C.NC_READ: self._read,
+            C.NC_WROTE: self._wrote,
+            C.NC_PIPE: self._pipe,
+            C.NC_NAMED: self._named,
+            C.NC_GONE: self._gone,
+            C.NC_SHOWN: self._shown,
+        }
+
+    def get(self, name: bytes, time: int) -> Session:
+        """The session of that id, begun at `time` (ns) if it is a new one."""
+        session = self.all.get(name)
+        if session is None:
+            session = self.all[name] = Session(name, first=time)
+        session.last = max(session.last, time)
+        return session
+
+    def take(self, speaker: Speaker, buffer: bytes, found: list[Record], time: int) -> None:
+        """The reports among the records `found` in `buffer`; others are left."""
+        handlers = self._handlers
+        for kind, flags, at, end in found:
+            handler = handlers.get(kind)
+            if handler:
+                handler(speaker, flags, buffer, at, end, time)
+        if speaker.session:
+            speaker.session.last = max(speaker.session.last, time)
+
+    def _hello(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        fields = wire.HELLO.unpack_from(buffer, at)[4:]
+        token, parent, pid, ppid, *sizes = fields
+        name, command, exe, argv = wire.strings(buffer, at + wire.HELLO.size, end, sizes)
+        if not token or not 0 < len(name) <= _ID_MAX:
+            raise WireError("a hello without a token or a session")
+        if pid != speaker.pid and self._find_pid:
+            pid = self._find_pid(speaker.pid, pid)
+        elif speaker.pid:
+            pid = speaker.pid
+        session = self.get(name, time)
+        words = tuple(wire.words(argv))
+        image = Image(token, parent, pid, ppid, exe, words, command, time)
+        session.ledger.start_image(image)
+        speaker.session, speaker.image = session, image
+
+    def _command(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        fields = wire.COMMAND.unpack_from(buffer, at)[4:]
+        pid, tier, began, *sizes, limit = fields
+        name, ident, cwd, argv, roots = wire.strings(buffer, at + wire.COMMAND.size, end, sizes)
+        if not 0 < len(name) <= _ID_MAX:
+            raise WireError("a command without a session")
+        session = speaker.session = self.get(name, time)
+        if flags & C.NC_ENDED:
+            known = session.ledger.commands.get(ident)
+            if known:
+                known.ended = True
+            return
+        session.tier = tier
+        session.roots += tuple(r for r in wire.words(roots) if r not in session.roots)
+        session.ledger.start_command(
+            Command(
+                id=ident,
+                time=began or time,
+                cwd=cwd,
+                argv=tuple(wire.words(argv)),
+                pid=pid,
+                attested=bool(flags & C.NC_ATTESTED),
+                agent=bool(flags & C.NC_AGENT),
+                limit=limit,
+            )
+        )
+
+    def _read(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        # The hot one: a build sends these by the thousand.
+        if flags & C.NC_EXECUTED:
+            return  # taken in to be obeyed, not to be known
+        image, session = speaker.image, speaker.session
+        if image is None or session is None:
+            raise WireError("a report before the hello")
+        (count,) = _COUNT.unpack_from(buffer, at + _COUNT_AT)
+        if at + wire.READ.size + count * wire.RANGE.size != end:
+            raise WireError(f"{count} ranges do not fit their record")
+        key = buffer[at + _VERSION_AT : at + _STAMP_AT]
+        session.ledger.read(image, key, buffer[at + _STAMP_AT : end], flags)
+
+    def _wrote(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        image, session = _who(speaker)
+        *versions, size, _ = wire.WROTE.unpack_from(buffer, at)[4:]
+        (path,) = wire.strings(buffer, at + wire.WROTE.size, end, [size])
+        key, stamp = identify(Version(*versions[:5]))
+        _, opened = identify(Version(*versions[5:]))
+        session.ledger.wrote(image, key, stamp, opened, flags, path, time)
+
+    def _pipe(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        image, session = _who(speaker)
+        ino, count = wire.PIPE.unpack_from(buffer, at)[4:]
+        session.ledger.piped(image, ino, flags, count)
+
+    def _named(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        _, session = _who(speaker)
+        *version, old_size, new_size = wire.NAMED.unpack_from(buffer, at)[4:]
+        old, new = wire.strings(buffer, at + wire.NAMED.size, end, [old_size, new_size])
+        session.ledger.named(*identify(Version(*version)), flags, old, new)
+
+    def _gone(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        _, session = _who(speaker)
+        *version, size, _ = wire.GONE.unpack_from(buffer, at)[4:]
+        (path,) = wire.strings(buffer, at + wire.GONE.size, end, [size])
+        session.ledger.gone(*identify(Version(*version)), path)
+
+    def _shown(
+        self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
+    ) -> None:
+        offset, *sizes = wire.SHOWN.unpack_from(buffer, at)[4:]
+        name, ident, text = wire.strings(buffer, at + wire.SHOWN.size, end, sizes)
+        if not 0 < len(name) <= _ID_MAX:
+            raise WireError("text without a session")
+        session = speaker.session = self.get(name, time)
+        command = session.ledger.commands.get(ident)
+        if command is None:
+            command = session.ledger.start_command(Command(ident, time))
+        command.text.append((offset, text))
+
+
+_COUNT = wire.scalar("nc_read", "count")
+
+
+def _who(speaker: Speaker) -> tuple[Image, Session]:
+    if speaker.image is None or speaker.session is None:
+        raise WireError("a report before the hello")
+    return speaker.image, speaker.session

@@ -1,0 +1,175 @@
+"""The records of csrc/protocol.h, decoded and encoded.
+
+No offset of any field stands here: the layouts are asked of the C compiler
+(through cffi) and turned into `struct.Struct`s, which decode a read record in
+well under a microsecond where a cffi object costs several. Garbage on a
+connection must never take the daemon down: `records` raises WireError for
+whatever cannot be a record, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from noclobber import _native
+
+ffi = _native.ffi
+C: Any = _native.lib
+
+Buffer = bytes | bytearray | memoryview
+
+_CODES = {
+    ("uint8_t", 1): "B",
+    ("uint16_t", 2): "H",
+    ("uint32_t", 4): "I",
+    ("uint64_t", 8): "Q",
+    ("int32_t", 4): "i",
+    ("int64_t", 8): "q",
+}
+
+
+class WireError(ValueError):
+    """What came is no record of this protocol's version."""
+
+
+class Version(NamedTuple):
+    """What a file held at a moment. `size` in bytes, times in ns since 1970."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime: int
+    ctime: int
+
+
+def _codes(kind: Any, base: int = 0) -> list[tuple[int, str]]:
+    """(offset, format) of every number in a C struct, nested ones flattened."""
+    found: list[tuple[int, str]] = []
+    for _, field in kind.fields:
+        at, inner = base + field.offset, field.type
+        if inner.kind == "struct":
+            found += _codes(inner, at)
+        else:
+            found.append((at, _CODES[inner.cname, ffi.sizeof(inner)]))
+    return found
+
+
+def layout(name: str) -> struct.Struct:
+    """The packed form of `struct name`, in the machine's own byte order."""
+    kind = ffi.typeof(f"struct {name}")
+    form, at = "=", 0
+    for offset, code in _codes(kind):
+        form += "x" * (offset - at) + code
+        at = offset + struct.calcsize("=" + code)
+    return struct.Struct(form + "x" * (ffi.sizeof(kind) - at))
+
+
+def scalar(name: str, field: str) -> struct.Struct:
+    """The packed form of one field alone."""
+    kind = dict(ffi.typeof(f"struct {name}").fields)[field].type
+    return struct.Struct("=" + _CODES[kind.cname, ffi.sizeof(kind)])
+
+
+RECORD = layout("nc_record")
+HELLO = layout("nc_hello")
+COMMAND = layout("nc_command")
+READ = layout("nc_read")
+WROTE = layout("nc_wrote")
+PIPE = layout("nc_pipe")
+NAMED = layout("nc_named")
+GONE = layout("nc_gone")
+SHOWN = layout("nc_shown")
+QUESTION = layout("nc_question")
+ANSWER = layout("nc_answer")
+RANGE = layout("nc_range")
+VERSION = layout("nc_version")
+
+RECORD_SIZE = RECORD.size
+ALIGN = 8
+
+# Every record's least size, header included; 0 for a type that is unknown.
+_FIXED = [0] * 256
+for _type, _size in (
+    (C.NC_HELLO, HELLO.size),
+    (C.NC_COMMAND, COMMAND.size),
+    (C.NC_READ, READ.size),
+    (C.NC_WROTE, WROTE.size),
+    (C.NC_PIPE, PIPE.size),
+    (C.NC_NAMED, NAMED.size),
+    (C.NC_GONE, GONE.size),
+    (C.NC_SHOWN, SHOWN.size),
+    (C.NC_ADOPT, RECORD_SIZE),
+    (C.NC_QUESTION, QUESTION.size),
+    (C.NC_ANSWER, ANSWER.size),
+    (C.NC_REQUEST, RECORD_SIZE),
+    (C.NC_REPLY, RECORD_SIZE),
+):
+    _FIXED[_type] = _size
+
+_MAX: int = C.NC_RECORD_MAX
+_VERSION: int = C.NC_VERSION
+
+Record = tuple[int, int, int, int]  # type, flags, offset, end
+
+
+def records(buffer: Buffer, end: int) -> tuple[list[Record], int]:
+    """The whole records in `buffer[:end]`, and where the first partial one
+    begins. Raises WireError at the first byte that can begin no record."""
+    found: list[Record] = []
+    at = 0
+    unpack, fixed = RECORD.unpack_from, _FIXED
+    while end - at >= RECORD_SIZE:
+        size, version, kind, flags = unpack(buffer, at)
+        if version != _VERSION:
+            raise WireError(f"protocol version {version}, this is {_VERSION}")
+        if not fixed[kind]:
+            raise WireError(f"unknown record type {kind}")
+        if size < fixed[kind] or size > _MAX or size % ALIGN:
+            raise WireError(f"record type {kind} of {size} bytes")
+        if size > end - at:
+            break
+        found.append((kind, flags, at, at + size))
+        at += size
+    return found, at
+
+
+def strings(buffer: Buffer, at: int, end: int, sizes: Iterable[int]) -> list[bytes]:
+    """The strings that follow a struct. Raises WireError past the record."""
+    found = []
+    for size in sizes:
+        if size > end - at:
+            raise WireError("a string is longer than its record")
+        found.append(bytes(buffer[at : at + size]))
+        at += size
+    return found
+
+
+def words(text: bytes) -> list[bytes]:
+    """Strings each ended by NUL; a last one that was cut off counts too."""
+    parts = text.split(b"\0")
+    if not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def ranges(buffer: Buffer, at: int, end: int, count: int) -> Iterator[tuple[int, int]]:
+    """The ranges of a read record. Raises WireError past the record."""
+    if count * RANGE.size > end - at:
+        raise WireError(f"{count} ranges do not fit their record")
+    return RANGE.iter_unpack(buffer[at : at + count * RANGE.size])
+
+
+def record(kind: int, form: struct.Struct, *fields: int, flags: int = 0, tail: bytes = b"") -> bytes:
+    """One record: a header, the struct's other fields, what follows it."""
+    size = form.size + len(tail)
+    pad = -size % ALIGN
+    return form.pack(size + pad, _VERSION, kind, flags, *fields) + tail + bytes(pad)
+
+
+def answer(question: int, verdict: int, row: int, scope: bytes = b"", text: bytes = b"") -> bytes:
+    """An answer to the question of that id."""
+    return record(
+        C.NC_ANSWER, ANSWER, question, verdict, row, len(scope), len(text), tail=scope + text
+    )
