@@ -112,15 +112,21 @@ demo: $(INSTALLED)
 test: $(INSTALLED) $(INSTALLED_DEV)
 	@status=0; \
 	$(RUN) python -m pytest tests || status=1; \
-	$(MAKE) --no-print-directory check || status=1; \
+	$(MAKE) --no-print-directory -k check || status=1; \
 	exit $$status
 
 SCRIPTS := tests/setup tests/demo.sh .ci/run
-check: $(INSTALLED_DEV)
+CHECKS := check-ruff check-types check-c check-shell
+.PHONY: $(CHECKS)
+check: $(CHECKS)
+check-ruff: $(INSTALLED_DEV)
 	$(RUN) ruff check
 	$(RUN) ruff format --check
+check-types: $(INSTALLED_DEV)
 	$(RUN) mypy
+check-c: $(INSTALLED_DEV)
 	$(RUN) clang-format --dry-run -Werror $(wildcard csrc/*.[ch])
+check-shell: $(INSTALLED_DEV)
 	$(RUN) shellcheck $(SCRIPTS)
 
 SANITIZE := -O1 -g -fsanitize=address,undefined \
