@@ -1,6 +1,7 @@
 """cffi makes this module from csrc/*.h (controlplane/build_native.py)."""
 
-from cffi import FFI
+from typing import Any
 
-ffi: FFI
-lib: FFI.CData
+# The stubs for cffi do not know a compiled module's types or constants.
+ffi: Any
+lib: Any
