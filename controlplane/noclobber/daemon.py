@@ -9,6 +9,7 @@ on a connection costs that connection, never the daemon.
 from __future__ import annotations
 
 import array
+import contextlib
 import os
 import selectors
 import socket
@@ -65,6 +66,10 @@ class Daemon:
         self._buffer = bytearray(BUFFER)
         self._view = memoryview(self._buffer)
         self._stopping = False
+        self._waker, self._wakes = socket.socketpair()
+        for end in (self._waker, self._wakes):
+            end.setblocking(False)
+        self._selector.register(self._wakes, selectors.EVENT_READ, self)
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ, None)
 
@@ -91,15 +96,18 @@ class Daemon:
         self._guard.close()
 
     def stop(self) -> None:
-        """Makes `serve` return."""
+        """Makes `serve` return; may be called from a signal's handler."""
         self._stopping = True
+        with contextlib.suppress(BlockingIOError):
+            self._waker.send(b"!")
 
     def close(self) -> None:
         """Closes every connection and the listener."""
         for connection in list(self._connections):
             self._drop(connection)
         self._selector.close()
-        self._listener.close()
+        for end in (self._listener, self._waker, self._wakes):
+            end.close()
 
     def _poll(self, timeout: float) -> bool:
         """Takes in whatever is there. False where nothing was."""
@@ -109,7 +117,7 @@ class Daemon:
         for key, _ in events:
             if key.data is None:
                 self._accept()
-            else:
+            elif isinstance(key.data, Connection):
                 self._drain(key.data)
         return True
 

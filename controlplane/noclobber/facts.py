@@ -75,6 +75,35 @@ def content_of(fd: int, size: int) -> bytes | None:
         os.close(readable)
 
 
+def _open_files(pid: int) -> list[tuple[str, os.stat_result]]:
+    """The regular files that a process has open: their names in /proc."""
+    found = []
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 (names are wanted)
+    except OSError:
+        return []
+    for name in names:
+        try:
+            stat = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+        except OSError:
+            continue
+        if modes.S_ISREG(stat.st_mode):
+            found.append((f"/proc/{pid}/fdinfo/{name}", stat))
+    return found
+
+
+def _reads(fdinfo: str) -> bool:
+    """Whether a descriptor is open for reading."""
+    try:
+        with open(fdinfo) as file:  # noqa: PTH123
+            for line in file:
+                if line.startswith("flags:"):
+                    return int(line.split()[1], 8) & os.O_ACCMODE != os.O_WRONLY
+    except (OSError, ValueError, IndexError):
+        pass
+    return False
+
+
 class Gathered:
     """The facts of one question (rule.Facts), worked out once each."""
 
@@ -195,7 +224,19 @@ class Gathered:
         if self.asked.source_fd is not None:
             source: tuple[Key, Stamp] = identify(version(os.fstat(self.asked.source_fd)))
             tokens |= self.lineage.of_source(*source)
+        for source in self._open_sources():
+            tokens |= self.lineage.of_source(*source)
         return tokens
+
+    def _open_sources(self) -> list[tuple[Key, Stamp]]:
+        """Files of the session's making that W has open for reading: cp opens
+        what it copies before it asks, and reads it afterwards."""
+        found = []
+        for fd, stat in _open_files(self.asked.pid):
+            key, stamp = identify(version(stat))
+            if key != self.key and key in self.session.ledger.writes and _reads(fd):
+                found.append((key, stamp))
+        return found
 
     @cached_property
     def lineage_read(self) -> Coverage:

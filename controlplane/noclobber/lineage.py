@@ -68,17 +68,22 @@ class Lineage:
         return [image.parent_token, *self.writers(image), *self._sources(image)]
 
     def writers(self, image: Image) -> Iterable[int]:
-        """Tokens of those at the other end of the pipes that it reads."""
-        for ino, end, _ in image.pipes:
-            if not end & C.NC_PIPE_READ:
-                continue
-            users = self._ledger.pipes[ino]
-            carried = max(
-                (n for token, how, n in users if token == image.token and how & C.NC_PIPE_READ),
-                default=0,
-            ) or max(n for _, _, n in users)
-            if carried * CARRIES >= self._size:
-                yield from (t for t, how, _ in users if how & C.NC_PIPE_WRITE and t != image.token)
+        """Tokens of those at the other end of the pipes that it reads.
+
+        Each end's count is a bound ("at most so much went through"), told
+        again as it grows; what one writer passed on is under both.
+        """
+        for ino in {ino for ino, end, _ in image.pipes if end & C.NC_PIPE_READ}:
+            taken = 0
+            given: dict[int, int] = {}
+            for token, end, count in self._ledger.pipes[ino]:
+                if token == image.token and end & C.NC_PIPE_READ:
+                    taken = max(taken, count)
+                if token != image.token and end & C.NC_PIPE_WRITE:
+                    given[token] = max(given.get(token, 0), count)
+            for token, count in given.items():
+                if min(taken, count) * CARRIES >= self._size:
+                    yield token
 
     def _sources(self, image: Image) -> Iterable[int]:
         """Those who wrote, in this session, the files that it reads."""
