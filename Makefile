@@ -25,13 +25,16 @@ LAUNCHER_SOURCES := $(wildcard $(addprefix csrc/,launch.c session.c inherit.c \
 SUPERVISOR_SOURCES := csrc/supervise.c
 # What pytest calls through cffi, and what that needs.
 UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c)
-SHIM_SOURCES := $(filter-out $(LAUNCHER_SOURCES) $(SUPERVISOR_SOURCES), \
-    $(wildcard csrc/*.c))
+SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
+    fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
+    streams.c replaces.c tree.c process.c spawn.c syscalls.c connect.c \
+    client.c apart.c pages.c raw.c)
 
 # The shim defines the functions that _FORTIFY_SOURCE would make it call, and
 # open beside open64, which _FILE_OFFSET_BITS would make one.
 NC_CPPFLAGS := -Icsrc -D_GNU_SOURCE -U_FORTIFY_SOURCE -U_FILE_OFFSET_BITS
 NC_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread \
+    -fno-delete-null-pointer-checks \
     -Wall -Wextra -Wconversion -Wshadow -Werror
 
 ifeq ($(shell uname -s),Darwin)

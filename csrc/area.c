@@ -1,0 +1,315 @@
+/* Where a path lies. Decided by the name alone where that is certain; else by
+ * the name that the kernel gives the open descriptor, kept by folder: on the
+ * way to a verdict every microsecond of a plain open would show. */
+#include <string.h>
+
+#include "shim.h"
+
+#define MOST_PLACES 32
+#define PLACES_TEXT 8192
+#define FOLDERS_KEPT 256
+
+struct place {
+    const char *path;
+    size_t size;
+    enum nc_area area;
+};
+
+static struct place places[MOST_PLACES];
+static int place_count;
+static char text[PLACES_TEXT];
+static size_t text_used;
+
+static char cwd[NC_PATH_MAX];
+static size_t cwd_size; /* 0: to be asked for */
+
+/* Folders outside every root whose real place was asked for once. */
+static struct {
+    uint64_t hash;
+    uint32_t area;
+} folders[FOLDERS_KEPT];
+
+/* ---- the places ---------------------------------------------------- */
+
+static void
+add_place(const char *path, size_t size, enum nc_area area)
+{
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    if (place_count < MOST_PLACES && size)
+        places[place_count++] = (struct place){path, size, area};
+}
+
+/* A list of folders parted by `:`, where `\` guards `:` and itself. */
+static void
+add_places(const char *list, enum nc_area area)
+{
+    while (list && *list) {
+        char *begin = text + text_used;
+        size_t size = 0;
+        for (; *list && *list != ':'; list++) {
+            if (*list == '\\' && list[1])
+                list++;
+            if (text_used + size + 1 >= sizeof text)
+                return;
+            begin[size++] = *list;
+        }
+        if (*list == ':')
+            list++;
+        text_used += size;
+        add_place(begin, size, area);
+    }
+}
+
+void
+nc_area_start(const char *roots, const char *skipped)
+{
+    static const char *const systems[] = {"/proc", "/sys", "/dev", "/usr",
+                                          "/lib",  "/bin", "/sbin", "/lib64"};
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+        add_place(systems[i], strlen(systems[i]), NC_AREA_NONE);
+    add_places(skipped, NC_AREA_NONE);
+    add_places(roots, NC_AREA_ROOT);
+}
+
+enum nc_area
+nc_area_of(const char *path, size_t size)
+{
+    size_t longest = 0;
+    enum nc_area area = NC_AREA_ELSE;
+    for (int i = 0; i < place_count; i++) {
+        const struct place *at = &places[i];
+        if (at->size < longest || size < at->size ||
+            memcmp(path, at->path, at->size) != 0)
+            continue;
+        if (size == at->size || path[at->size] == '/' || at->size == 1) {
+            longest = at->size;
+            area = at->area;
+        }
+    }
+    return area;
+}
+
+/* ---- the working directory ----------------------------------------- */
+
+void
+nc_cwd_changed(void)
+{
+    __atomic_store_n(&cwd_size, 0, __ATOMIC_RELEASE);
+}
+
+static size_t
+working_directory(void)
+{
+    size_t size = __atomic_load_n(&cwd_size, __ATOMIC_ACQUIRE);
+    if (size)
+        return size;
+    int kept = errno;
+    char found[NC_PATH_MAX];
+    long got = nc_raw(getcwd, found, sizeof found);
+    errno = kept;
+    if (got <= 1 || found[0] != '/')
+        return 0;
+    size = (size_t)got - 1;
+    memcpy(cwd, found, size);
+    __atomic_store_n(&cwd_size, size, __ATOMIC_RELEASE);
+    return size;
+}
+
+/* ---- names --------------------------------------------------------- */
+
+/* Joins and cleans `.`, `..` and `//` by the name alone. 0: too long. A `..`
+ * may be wrong behind a symbolic link: *climbs tells. */
+static size_t
+join(const char *base, size_t base_size, const char *path, char *out,
+     int *climbs)
+{
+    size_t size = 0;
+    *climbs = 0;
+    if (*path != '/') {
+        memcpy(out, base, base_size);
+        size = base_size == 1 ? 0 : base_size;
+    }
+    while (*path) {
+        while (*path == '/')
+            path++;
+        size_t part = strcspn(path, "/");
+        if (part == 1 && path[0] == '.') {
+            path++;
+            continue;
+        }
+        if (part == 2 && path[0] == '.' && path[1] == '.') {
+            *climbs = 1;
+            while (size && out[size - 1] != '/')
+                size--;
+            if (size)
+                size--;
+            path += 2;
+            continue;
+        }
+        if (!part)
+            break;
+        if (size + part + 2 > NC_PATH_MAX)
+            return 0;
+        out[size++] = '/';
+        memcpy(out + size, path, part);
+        size += part;
+        path += part;
+    }
+    if (!size)
+        out[size++] = '/';
+    out[size] = 0;
+    return size;
+}
+
+size_t
+nc_path_of(int fd, char *out, size_t size)
+{
+    int kept = errno;
+    char link[32];
+    char *at = link + sizeof link;
+    unsigned number = (unsigned)fd;
+    *--at = 0;
+    do
+        *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    at -= sizeof NC_FD_LINK - 1;
+    memcpy(at, NC_FD_LINK, sizeof NC_FD_LINK - 1);
+    ssize_t got = nc_raw_readlink(at, out, size - 1);
+    errno = kept;
+    if (got <= 0 || out[0] != '/')
+        return 0;
+    out[got] = 0;
+    return (size_t)got;
+}
+
+/* Deeper than a path may be long: is one of its parents a root? */
+static enum nc_area
+area_by_climbing(int fd)
+{
+    int kept = errno;
+    struct stat st, roots[MOST_PLACES];
+    int known = 0;
+    for (int i = 0; i < place_count; i++) {
+        char path[NC_PATH_MAX];
+        if (places[i].area != NC_AREA_ROOT || places[i].size >= sizeof path)
+            continue;
+        memcpy(path, places[i].path, places[i].size);
+        path[places[i].size] = 0;
+        int root = nc_raw_open(AT_FDCWD, path, NC_OPEN_LOOK, 0);
+        if (root < 0)
+            continue;
+        if (!nc_stat(root, &st))
+            roots[known++] = st;
+        nc_raw_close(root);
+    }
+    enum nc_area area = NC_AREA_ELSE;
+    int folder = nc_raw_open(fd, "..", NC_OPEN_LOOK, 0);
+    struct stat last = {0};
+    for (int depth = 0; folder >= 0 && depth < 65536; depth++) {
+        if (nc_stat(folder, &st) ||
+            (st.st_dev == last.st_dev && st.st_ino == last.st_ino))
+            break;
+        for (int i = 0; i < known; i++)
+            if (st.st_dev == roots[i].st_dev && st.st_ino == roots[i].st_ino)
+                area = NC_AREA_ROOT;
+        last = st;
+        int above = nc_raw_open(folder, "..", NC_OPEN_LOOK, 0);
+        nc_raw_close(folder);
+        folder = above;
+        if (area == NC_AREA_ROOT)
+            break;
+    }
+    if (folder >= 0)
+        nc_raw_close(folder);
+    errno = kept;
+    return area;
+}
+
+enum nc_area
+nc_area_of_fd(int fd, char *out, size_t *out_size)
+{
+    size_t size = nc_path_of(fd, out, NC_PATH_MAX);
+    *out_size = size;
+    if (size)
+        return nc_area_of(out, size);
+    /* no name: longer than PATH_MAX, and so below where we are */
+    size_t here = working_directory();
+    if (here && nc_area_of(cwd, here) == NC_AREA_ROOT)
+        return NC_AREA_ROOT;
+    return here ? NC_AREA_ELSE : area_by_climbing(AT_FDCWD);
+}
+
+static uint64_t
+hash_of(const char *at, size_t size)
+{
+    uint64_t hash = 0xcbf29ce484222325U; /* FNV-1a */
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)at[i]) * 0x100000001b3U;
+    return hash ? hash : 1;
+}
+
+/* Outside the roots by its name, but a symbolic link may lead inside. */
+static enum nc_area
+area_behind_links(char *path, size_t *size, int fd, enum nc_area named)
+{
+    size_t folder = *size;
+    while (folder && path[folder - 1] != '/')
+        folder--;
+    uint64_t hash = hash_of(path, folder);
+    unsigned slot = (unsigned)(hash % FOLDERS_KEPT);
+    if (__atomic_load_n(&folders[slot].hash, __ATOMIC_ACQUIRE) == hash)
+        return folders[slot].area;
+    char real[NC_PATH_MAX];
+    size_t real_size;
+    enum nc_area area = nc_area_of_fd(fd, real, &real_size);
+    if (area == NC_AREA_ROOT) {
+        memcpy(path, real, real_size + 1);
+        *size = real_size;
+        return area;
+    }
+    __atomic_store_n(&folders[slot].hash, 0, __ATOMIC_RELEASE);
+    folders[slot].area = named;
+    __atomic_store_n(&folders[slot].hash, hash, __ATOMIC_RELEASE);
+    return area;
+}
+
+enum nc_area
+nc_area_of_open(int dirfd, const char *path, int fd, char *out,
+                size_t *out_size)
+{
+    *out_size = 0;
+    const char *base = cwd;
+    size_t base_size = 0;
+    if (*path != '/') {
+        if (dirfd == AT_FDCWD) {
+            base_size = working_directory();
+        } else {
+            struct nc_description *folder = nc_look(dirfd);
+            if (folder != NC_NOTHING && folder != NC_UNKNOWN &&
+                folder->kind == NC_FOLDER && folder->path_size) {
+                base = folder->path;
+                base_size = folder->path_size;
+            }
+        }
+        if (!base_size)
+            return nc_area_of_fd(fd, out, out_size);
+    }
+    int climbs;
+    size_t size = join(base, base_size, path, out, &climbs);
+    if (!size)
+        return nc_area_of_fd(fd, out, out_size);
+    *out_size = size;
+    enum nc_area area = nc_area_of(out, size);
+    if (area == NC_AREA_ROOT)
+        return area;
+    if (area == NC_AREA_NONE) {
+        /* names of descriptors and of processes' folders are aliases */
+        if (!strncmp(out, "/proc/", 6) || !strncmp(out, "/dev/fd/", 8) ||
+            !strncmp(out, "/dev/std", 8))
+            return nc_area_of_fd(fd, out, out_size);
+        if (!climbs)
+            return area;
+    }
+    return area_behind_links(out, out_size, fd, area);
+}

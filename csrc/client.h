@@ -1,0 +1,24 @@
+/* Shared by client.c and apart.c: one question and its answer. */
+#ifndef NOCLOBBER_CLIENT_H
+#define NOCLOBBER_CLIENT_H
+#include "shim.h"
+
+#define NC_HELLO_ROOM (NC_ARGV_MAX + 2048)
+#define NC_QUESTION_ROOM (2 * NC_PATH_MAX + 128)
+#define NC_REPLY_TEXT 12288
+
+struct nc_reply {
+    struct nc_answer answer;
+    char text[NC_REPLY_TEXT]; /* the scope, then the message */
+};
+
+int nc_exchange(int to, const struct nc_ask *ask, struct nc_reply *reply);
+
+/* Says `data` and asks, in a process that shares this memory but not its
+ * descriptors: for a program that has used up all that it may have. */
+int nc_apart(const char *data, size_t size, const struct nc_ask *ask,
+             struct nc_reply *reply);
+
+/* A page that the kernel zeroes in every fork child, or NULL. */
+void *nc_wiped_on_fork(void);
+#endif

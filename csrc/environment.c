@@ -1,0 +1,147 @@
+/* The environment of what is started from here: a program that was given an
+ * empty one is still this session's. */
+#include <string.h>
+
+#include "shim.h"
+
+#define KEPT_TEXT 16384
+#define PRELOAD "LD_PRELOAD="
+#define SHIM_NAME "libnoclobber.so"
+#define ASAN "ASAN_OPTIONS="
+
+static const char *const names[] = {
+    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND", "NOCLOBBER_ROOTS",
+    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",  "NOCLOBBER_PUMP",
+    "NOCLOBBER_FAIL",    "NOCLOBBER_LIFELINE",
+};
+#define NAMES (sizeof names / sizeof *names)
+
+/* Copies: a program may write its title over its first environment. */
+static char text[KEPT_TEXT];
+static size_t used;
+static const char *kept[NAMES]; /* NAME=value */
+static const char *shim;        /* the path of this library */
+static size_t shim_size;
+static const char *asan; /* ASAN_OPTIONS=..., that tolerates a preload */
+
+static const char *
+keep(const char *from, size_t size)
+{
+    if (used + size + 1 > sizeof text)
+        return NULL;
+    char *to = text + used;
+    memcpy(to, from, size);
+    to[size] = 0;
+    used += size + 1;
+    return to;
+}
+
+/* The part of a preload list that is this library, or NULL. */
+static const char *
+find_shim(const char *list, size_t *size)
+{
+    while (*list) {
+        size_t part = strcspn(list, ": ");
+        if (part >= sizeof SHIM_NAME - 1 &&
+            !memcmp(list + part - (sizeof SHIM_NAME - 1), SHIM_NAME,
+                    sizeof SHIM_NAME - 1)) {
+            *size = part;
+            return list;
+        }
+        list += part;
+        list += *list != 0;
+    }
+    return NULL;
+}
+
+void
+nc_environment_start(char **environment)
+{
+    for (; *environment; environment++) {
+        const char *entry = *environment;
+        if (!strncmp(entry, "NOCLOBBER_", 10)) {
+            size_t name = strcspn(entry, "=");
+            for (size_t i = 0; i < NAMES; i++)
+                if (strlen(names[i]) == name &&
+                    !memcmp(entry, names[i], name))
+                    kept[i] = keep(entry, strlen(entry));
+        } else if (!strncmp(entry, PRELOAD, sizeof PRELOAD - 1)) {
+            const char *found =
+                find_shim(entry + sizeof PRELOAD - 1, &shim_size);
+            if (found)
+                shim = keep(found, shim_size);
+        } else if (!strncmp(entry, ASAN, sizeof ASAN - 1)) {
+            asan = keep(entry, strlen(entry));
+        }
+    }
+}
+
+const char *
+nc_environment_get(const char *name)
+{
+    for (size_t i = 0; i < NAMES; i++)
+        if (!strcmp(names[i], name))
+            return kept[i] ? kept[i] + strlen(name) + 1 : NULL;
+    return NULL;
+}
+
+size_t
+nc_environment_size(char *const *given)
+{
+    size_t size = 0;
+    while (given && given[size])
+        size++;
+    return size + NAMES + 4;
+}
+
+char *const *
+nc_environment(char *const *given, char **room, char *preload)
+{
+    size_t at = 0, size;
+    int has_session = 0, has_preload = 0, has_asan = 0, has_lifeline = 0;
+    for (size_t i = 0; given && given[i]; i++) {
+        char *entry = given[i];
+        room[at++] = entry;
+        if (*entry == 'N') {
+            has_session |= !strncmp(entry, "NOCLOBBER_SESSION=", 18);
+            has_lifeline |= !strncmp(entry, "NOCLOBBER_LIFELINE=", 19);
+        } else if (*entry == 'A') {
+            has_asan |= !strncmp(entry, ASAN, sizeof ASAN - 1);
+        } else if (*entry == 'L' &&
+                   !strncmp(entry, PRELOAD, sizeof PRELOAD - 1)) {
+            const char *list = entry + sizeof PRELOAD - 1;
+            size_t others = strlen(list);
+            has_preload = find_shim(list, &size) != NULL;
+            if (has_preload || !shim)
+                continue;
+            if (sizeof PRELOAD + others + shim_size + 1 > NC_PRELOAD_ROOM)
+                continue;
+            /* what others preload comes first, as they ask for */
+            memcpy(preload, entry, sizeof PRELOAD - 1 + others);
+            size_t end = sizeof PRELOAD - 1 + others;
+            if (others)
+                preload[end++] = ':';
+            memcpy(preload + end, shim, shim_size + 1);
+            room[at - 1] = preload;
+            has_preload = -1;
+        }
+    }
+    const char *lifeline = has_lifeline ? NULL : nc_lifeline_entry();
+    if (has_session && has_preload == 1 && !lifeline)
+        return given;
+    if (!has_preload && shim &&
+        sizeof PRELOAD + shim_size <= NC_PRELOAD_ROOM) {
+        memcpy(preload, PRELOAD, sizeof PRELOAD - 1);
+        memcpy(preload + sizeof PRELOAD - 1, shim, shim_size + 1);
+        room[at++] = preload;
+    }
+    for (size_t i = 0; !has_session && i < NAMES; i++)
+        if (kept[i] && !(lifeline && !strcmp(names[i], "NOCLOBBER_LIFELINE")))
+            room[at++] = (char *)kept[i];
+    if (!has_session && !has_asan && asan)
+        room[at++] = (char *)asan;
+    if (lifeline)
+        room[at++] = (char *)lifeline;
+    room[at] = NULL;
+    return room;
+}

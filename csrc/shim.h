@@ -1,0 +1,215 @@
+/* What the parts of the preloaded library share. Nothing here allocates,
+ * takes a lock across a blocking call, or changes errno where the program's
+ * call succeeded. */
+#ifndef NOCLOBBER_SHIM_H
+#define NOCLOBBER_SHIM_H
+#include "platform.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <spawn.h>
+#include <sys/ioctl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "fdtable.h"
+#include "pages.h"
+#include "protocol.h"
+
+#define NC_EXPORT __attribute__((visibility("default")))
+#define nc_likely(x) __builtin_expect(!!(x), 1)
+#define nc_unlikely(x) __builtin_expect(!!(x), 0)
+#define NC_PATH_MAX 4096 /* bytes, of any path that the kernel hands out */
+
+/* ---- the table of functions (hooks.def) ---------------------------- */
+
+#define HOOK(type, name, params) typedef type(*nc_type_##name) params;
+#define OMIT(name, reason)
+#include "hooks.def"
+#undef HOOK
+
+enum nc_hook {
+#define HOOK(type, name, params) NC_HOOK_##name,
+#include "hooks.def"
+#undef HOOK
+    NC_HOOKS
+};
+#undef OMIT
+
+extern void *nc_found[NC_HOOKS];
+void *nc_find(enum nc_hook hook); /* resolves it, once */
+
+/* The function that would have run without us. */
+#define REAL(name)                                                      \
+    ((nc_type_##name)(nc_likely(nc_found[NC_HOOK_##name] != NULL)       \
+                          ? nc_found[NC_HOOK_##name]                    \
+                          : nc_find(NC_HOOK_##name)))
+
+/* ---- the process (shim.c) ------------------------------------------ */
+
+extern struct nc_process {
+    int active;      /* in a session, and not silenced */
+    uint32_t epoch;  /* raised when others may come to share descriptions */
+    int detached;    /* a vfork child may be running in this memory */
+    pid_t pid;       /* of the process that owns this memory, 0: unknown */
+    pid_t caller;    /* the thread that called vfork */
+    uint64_t token;  /* names this process image, 0: not yet named */
+    uint64_t parent; /* the image this one was forked from, 0: exec'd */
+    int is_shell;    /* takes orders from the files it reads */
+    int stdin_is_script; /* a shell without -c and without a script */
+    int spoke;          /* it, or who it was forked from, said something */
+    int has_input_pipe; /* may pass on what others read */
+    int fail_open;      /* a silent daemon refuses nothing */
+    uint64_t pump[2];   /* inodes of the pipes that lead to the agent */
+    int arguments;
+    char **argv;
+} nc_process;
+
+uint64_t nc_token(void);
+
+int nc_detached_child(void);
+/* 1 in a vfork child: its descriptors are its own, this memory is not. */
+static inline int
+nc_is_guest(void)
+{
+    return nc_unlikely(nc_process.detached) && nc_detached_child();
+}
+
+/* Reports all that has news: `closing` at exec and exit. */
+enum nc_moment {
+    NC_AT_QUESTION,
+    NC_AT_SPAWN,
+    NC_AT_EXEC,
+    NC_AT_EXIT,
+    NC_AT_CLOSE
+};
+void nc_settle(enum nc_moment moment);
+void nc_tell_files(void); /* what was read so far */
+void nc_silence(void); /* the program wants no system call of ours */
+
+/* ---- where a path lies (area.c) ------------------------------------ */
+
+enum nc_area {
+    NC_AREA_NONE = 0, /* never protected: system, temp, cache */
+    NC_AREA_ELSE = 1, /* outside the roots: some writers are judged */
+    NC_AREA_ROOT = 2  /* under a root */
+};
+
+void nc_area_start(const char *roots, const char *skipped);
+enum nc_area nc_area_of(const char *path, size_t size); /* absolute, clean */
+/* By the name alone where that is certain, else by the descriptor. Writes the
+ * absolute path to `out` (NC_PATH_MAX bytes; its size, 0: not known). */
+enum nc_area nc_area_of_open(int dirfd, const char *path, int fd, char *out,
+                             size_t *out_size);
+/* The path of an open descriptor as the kernel tells it, size or 0. */
+size_t nc_path_of(int fd, char *out, size_t size);
+enum nc_area nc_area_of_fd(int fd, char *out, size_t *out_size);
+void nc_cwd_changed(void);
+
+/* ---- reports and questions (client.c, connect.c) ------------------- */
+
+/* A connection, or -1. `closable`: a descriptor that may be closed for room
+ * (in a process of its own), or -1. Touches no state: a guest may call it. */
+int nc_connect(int closable);
+int nc_send(int sock, const void *data, size_t size, const int *fds,
+            int fd_count);
+int nc_receive(int sock, void *out, size_t size);
+/* Opens a connection that outlives exec, for programs that are about to lose
+ * sight of the socket's path or the right to make sockets. */
+void nc_lifeline_open(void);
+const char *nc_lifeline_entry(void); /* for the environment, or NULL */
+void nc_connect_start(const char *socket, const char *lifeline);
+size_t nc_hello(void *out, size_t size);
+void nc_hello_start(const char *session, const char *command);
+
+/* Appends a record made of a fixed part and up to two strings. */
+void nc_report(struct nc_record *record, size_t size, const void *first,
+               size_t first_size, const void *second, size_t second_size);
+void nc_flush(void);         /* sends what was gathered, if anything was */
+int nc_socket_is(int fd);    /* is this our connection? */
+void nc_socket_lost(int fd); /* the program closes or replaces it */
+void nc_socket_lost_between(unsigned first, unsigned last);
+int nc_has_news(void); /* something of its own is waiting to be said */
+int nc_client_before_fork(void); /* so that no child sees half a record */
+void nc_client_after_fork(int is_child, int entered);
+
+struct nc_ask {
+    enum nc_op op;
+    int fd;    /* the target */
+    int other; /* the source, or -1 */
+    uint64_t start, end;
+    const char *path, *other_path;
+    size_t path_size, other_size;
+    const struct nc_version *version; /* of the target */
+};
+
+/* 0: go on. -1: refused, errno is EPERM, the message was written. */
+int nc_ask(const struct nc_ask *ask);
+/* 1 where this process was refused this very file before. */
+int nc_was_refused(const struct stat *of);
+extern int nc_refusals; /* how many files this process was refused */
+
+/* ---- descriptors (track.c) ----------------------------------------- */
+
+void nc_version_from(struct nc_version *out, const struct stat *st);
+int nc_stat(int fd, struct stat *out); /* raw, errno kept on success */
+void nc_note_open(int fd, int dirfd, const char *path, int flags, int made);
+void nc_note_close(int fd); /* before the real close */
+void nc_note_dup(int from, int to);
+struct nc_description *nc_look(int fd); /* an unknown one is examined */
+void nc_retire(int fd, struct nc_description *gone);
+void nc_note_inherited(void); /* descriptors 0 to 2 at start */
+void nc_tell(int fd, struct nc_description *of, enum nc_moment moment);
+void nc_channel_tell(int fd, struct nc_description *of,
+                     enum nc_moment moment); /* channels.c */
+
+/* ---- reading (reads.c) --------------------------------------------- */
+
+void nc_credit(int fd, struct nc_description *to, uint64_t start,
+               uint64_t end);
+void nc_sample(int fd, struct nc_description *of); /* by the offset */
+void nc_maps_settle(enum nc_moment moment);
+void nc_maps_forget(void);
+
+/* ---- replacing (replaces.c, tree.c) -------------------------------- */
+
+struct nc_opening {
+    enum nc_hook hook; /* which function the program called */
+    int dirfd;
+    const char *path;
+    int flags;
+    mode_t mode;
+    const void *how; /* struct open_how, for openat2 */
+    size_t how_size;
+};
+
+int nc_open(const struct nc_opening *opening);
+int nc_shrink(int fd, off_t size); /* may it? for ftruncate and kin */
+int nc_may_empty(int dirfd, const char *path, char *link, size_t link_size,
+                 int *held);
+int nc_may_rename(int from_dir, const char *from, int to_dir, const char *to,
+                  unsigned flags);
+void nc_note_renamed(int from_dir, const char *from, int to_dir,
+                     const char *to, unsigned flags);
+
+/* ---- starting programs (process.c, spawn.c) ------------------------ */
+
+/* Keeps the session's variables and the preload's path, past any change. */
+void nc_environment_start(char **environment);
+const char *nc_environment_get(const char *name); /* as kept, or NULL */
+
+/* Entries that `nc_environment` needs room for. */
+size_t nc_environment_size(char *const *given);
+/* `given` with the session put back in where it is missing, built in `room`
+ * and `text`; or `given` itself. The stack is the only memory: a vfork child
+ * comes here. */
+char *const *nc_environment(char *const *given, char **room, char *text);
+#define NC_PRELOAD_ROOM 4096 /* bytes of `text` */
+void nc_before_exec(void);
+void nc_before_spawn(void);
+#endif

@@ -1,0 +1,134 @@
+/* Programs started inside the C library: posix_spawn's file actions open
+ * files where no hook is called, system and popen fork unseen. */
+#include <string.h>
+
+#include "shim.h"
+
+#ifdef __GLIBC__
+/* As glibc has laid them out since 2.3 (posix/spawn_int.h). */
+struct action {
+    int tag;
+    union {
+        struct {
+            int fd;
+            char *path;
+            int flags;
+            mode_t mode;
+        } open;
+        char *path; /* of chdir */
+        int fd;     /* of fchdir */
+    } of;
+};
+enum { ACTION_OPEN = 2, ACTION_CHDIR = 3, ACTION_FCHDIR = 4 };
+
+struct actions {
+    int allocated;
+    int used;
+    struct action *list;
+};
+
+/* EPERM where an action would empty what may not be replaced. */
+static int
+judge(const posix_spawn_file_actions_t *given)
+{
+    const struct actions *actions = (const struct actions *)(const void *)given;
+    int folder = AT_FDCWD, opened = -1, refused = 0, kept = errno;
+    for (int i = 0; actions && i < actions->used && !refused; i++) {
+        const struct action *at = &actions->list[i];
+        if (at->tag == ACTION_CHDIR || at->tag == ACTION_FCHDIR) {
+            int next = at->tag == ACTION_FCHDIR
+                           ? (int)nc_raw(fcntl, at->of.fd, F_DUPFD_CLOEXEC, 0)
+                           : nc_raw_open(folder, at->of.path, NC_OPEN_LOOK, 0);
+            if (opened >= 0)
+                nc_raw_close(opened);
+            folder = opened = next;
+        } else if (at->tag == ACTION_OPEN &&
+                   (at->of.open.flags & O_TRUNC) &&
+                   (at->of.open.flags & (O_CREAT | O_EXCL)) !=
+                       (O_CREAT | O_EXCL)) {
+            char link[64];
+            int held;
+            refused = nc_may_empty(folder, at->of.open.path, link,
+                                   sizeof link, &held);
+            if (held >= 0)
+                nc_raw_close(held);
+        }
+    }
+    if (opened >= 0)
+        nc_raw_close(opened);
+    errno = kept;
+    return refused ? EPERM : 0;
+}
+#else
+/* musl keeps a list, newest first (src/process/fdop.h). */
+struct action {
+    struct action *next, *prev;
+    int cmd, fd, srcfd, flags;
+    mode_t mode;
+    char path[];
+};
+enum { ACTION_OPEN = 3 };
+
+static int
+judge(const posix_spawn_file_actions_t *given)
+{
+    int refused = 0, kept = errno;
+    const struct action *at = given ? given->__actions : NULL;
+    for (; at && !refused; at = at->next) {
+        char link[64];
+        int held;
+        if (at->cmd != ACTION_OPEN || !(at->flags & O_TRUNC))
+            continue;
+        refused = nc_may_empty(AT_FDCWD, at->path, link, sizeof link, &held);
+        if (held >= 0)
+            nc_raw_close(held);
+    }
+    errno = kept;
+    return refused ? EPERM : 0;
+}
+#endif
+
+#define SPAWN(name)                                                        \
+    if (!nc_process.active)                                                \
+        return REAL(name)(pid, path, actions, attributes, argv, given);    \
+    int refused = judge(actions);                                          \
+    if (refused)                                                           \
+        return refused;                                                    \
+    nc_before_spawn();                                                     \
+    char *room[nc_environment_size(given)];                                \
+    char preload[NC_PRELOAD_ROOM];                                         \
+    char *const *environment = nc_environment(given, room, preload);       \
+    return REAL(name)(pid, path, actions, attributes, argv,                \
+                      (char **)environment)
+
+NC_EXPORT int
+posix_spawn(pid_t *pid, const char *path,
+            const posix_spawn_file_actions_t *actions,
+            const posix_spawnattr_t *attributes, char *const argv[],
+            char *const given[])
+{
+    SPAWN(posix_spawn);
+}
+
+NC_EXPORT int
+posix_spawnp(pid_t *pid, const char *path,
+             const posix_spawn_file_actions_t *actions,
+             const posix_spawnattr_t *attributes, char *const argv[],
+             char *const given[])
+{
+    SPAWN(posix_spawnp);
+}
+
+NC_EXPORT int
+system(const char *command)
+{
+    nc_before_spawn();
+    return REAL(system)(command);
+}
+
+NC_EXPORT FILE *
+popen(const char *command, const char *mode)
+{
+    nc_before_spawn();
+    return REAL(popen)(command, mode);
+}
