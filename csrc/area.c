@@ -183,24 +183,29 @@ nc_path_of(int fd, char *out, size_t size)
     return (size_t)got;
 }
 
-/* Deeper than a path may be long: is one of its parents a root? */
+/* Deeper than a path may be long: is one of its parents a root? `out` then
+ * says as much of the path as there is room for. */
 static enum nc_area
-area_by_climbing(int fd)
+area_by_climbing(int fd, char *out, size_t *out_size)
 {
+    static const char far_below[] = "/...";
     int kept = errno;
     struct stat st, roots[MOST_PLACES];
+    const struct place *names[MOST_PLACES];
     int known = 0;
     for (int i = 0; i < place_count; i++) {
         char path[NC_PATH_MAX];
-        if (places[i].area != NC_AREA_ROOT || places[i].size >= sizeof path)
+        if (places[i].area != NC_AREA_ROOT || places[i].size + 8 >= sizeof path)
             continue;
         memcpy(path, places[i].path, places[i].size);
         path[places[i].size] = 0;
         int root = nc_raw_open(AT_FDCWD, path, NC_OPEN_LOOK, 0);
         if (root < 0)
             continue;
-        if (!nc_stat(root, &st))
+        if (!nc_stat(root, &st)) {
+            names[known] = &places[i];
             roots[known++] = st;
+        }
         nc_raw_close(root);
     }
     enum nc_area area = NC_AREA_ELSE;
@@ -211,8 +216,13 @@ area_by_climbing(int fd)
             (st.st_dev == last.st_dev && st.st_ino == last.st_ino))
             break;
         for (int i = 0; i < known; i++)
-            if (st.st_dev == roots[i].st_dev && st.st_ino == roots[i].st_ino)
+            if (st.st_dev == roots[i].st_dev &&
+                st.st_ino == roots[i].st_ino) {
                 area = NC_AREA_ROOT;
+                memcpy(out, names[i]->path, names[i]->size);
+                memcpy(out + names[i]->size, far_below, sizeof far_below);
+                *out_size = names[i]->size + sizeof far_below - 1;
+            }
         last = st;
         int above = nc_raw_open(folder, "..", NC_OPEN_LOOK, 0);
         nc_raw_close(folder);
@@ -233,11 +243,8 @@ nc_area_of_fd(int fd, char *out, size_t *out_size)
     *out_size = size;
     if (size)
         return nc_area_of(out, size);
-    /* no name: longer than PATH_MAX, and so below where we are */
-    size_t here = working_directory();
-    if (here && nc_area_of(cwd, here) == NC_AREA_ROOT)
-        return NC_AREA_ROOT;
-    return here ? NC_AREA_ELSE : area_by_climbing(AT_FDCWD);
+    /* no name: longer than PATH_MAX, and so somewhere below where we are */
+    return area_by_climbing(AT_FDCWD, out, out_size);
 }
 
 static uint64_t

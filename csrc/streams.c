@@ -19,6 +19,22 @@ flags_of(const char *mode)
     return flags;
 }
 
+/* The C library will read, and nobody will see it ask for the version. */
+static void
+follow(int fd, struct nc_description *of)
+{
+    struct stat st;
+    if (of == NC_NOTHING || of == NC_UNKNOWN || of->kind != NC_FILE)
+        return;
+    of->flags |= NC_STREAM;
+    int kept = errno;
+    if (!(of->flags & NC_VERSIONED) && !nc_stat(fd, &st)) {
+        nc_version_from(&of->version, &st);
+        of->flags |= NC_VERSIONED;
+    }
+    errno = kept;
+}
+
 static FILE *
 opened(FILE *stream, const char *path, const char *mode)
 {
@@ -27,9 +43,8 @@ opened(FILE *stream, const char *path, const char *mode)
     int fd = fileno(stream);
     int flags = flags_of(mode);
     nc_note_open(fd, AT_FDCWD, path, flags & ~O_TRUNC, 0);
-    struct nc_description *of = nc_fd_get(fd);
-    if (of != NC_NOTHING && of != NC_UNKNOWN && !nc_is_guest())
-        of->flags |= NC_STREAM;
+    if (!nc_is_guest())
+        follow(fd, nc_fd_get(fd));
     if (nc_unlikely(nc_refusals) && !(flags & O_APPEND) &&
         (flags & O_ACCMODE) != O_RDONLY) {
         struct stat st;
@@ -140,15 +155,8 @@ fdopen(int fd, const char *mode)
         off_t at = nc_raw_lseek(fd, 0, SEEK_CUR);
         if (at >= 0)
             of->position = (uint64_t)at;
-        of->flags |= NC_STREAM;
-        if (!(of->flags & NC_VERSIONED)) {
-            struct stat st;
-            if (!nc_stat(fd, &st)) {
-                nc_version_from(&of->version, &st);
-                of->flags |= NC_VERSIONED;
-            }
-        }
     }
+    follow(fd, of);
     return stream;
 }
 
@@ -279,9 +287,7 @@ first_refill(FILE *stream)
     int kept = errno;
     int fd = fileno(stream);
     if (fd >= 0 && nc_fd_get(fd) == NC_UNKNOWN) {
-        struct nc_description *of = nc_look(fd);
-        if (of != NC_NOTHING && of != NC_UNKNOWN && of->kind == NC_FILE)
-            of->flags |= NC_STREAM;
+        follow(fd, nc_look(fd));
     }
     errno = kept;
 }
