@@ -145,7 +145,7 @@ sanitizer(const char *before)
 }
 
 char **
-nc_guarded_environment(const struct nc_launch *launch, const char *socket)
+nc_guarded_environment(const struct nc_launch *launch)
 {
     size_t count = 0;
     while (environ[count])
@@ -166,7 +166,7 @@ nc_guarded_environment(const struct nc_launch *launch, const char *socket)
     out[used++] = print("NOCLOBBER_ROOTS=%s",
                         nc_join_list(launch->roots, launch->root_count));
     out[used++] = print("NOCLOBBER_SKIP=%s", skipped());
-    out[used++] = print("NOCLOBBER_SOCKET=%s", socket);
+    out[used++] = print("NOCLOBBER_SOCKET=%s", launch->socket);
     out[used++] = preload(getenv(PRELOAD), launch->library);
     out[used++] = sanitizer(getenv("ASAN_OPTIONS"));
     return out;

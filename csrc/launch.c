@@ -4,6 +4,7 @@
  * may show: options are read, the daemon is told, the command is executed. */
 #include "launch.h"
 #include "paths.h"
+#include "pump.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -155,8 +156,9 @@ limit_of(const char *text)
     char *end;
     errno = 0;
     unsigned long limit = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || limit > NC_SHOWN_MOST)
-        nc_quit(NC_EXIT_FAILED, "--shown-limit: not a number from 0 to %d: %s",
+    if (errno || end == text || *end || *text == '-' || !limit ||
+        limit > NC_SHOWN_MOST)
+        nc_quit(NC_EXIT_FAILED, "--shown-limit: not a number from 1 to %d: %s",
                 NC_SHOWN_MOST, text);
     return (uint32_t)limit;
 }
@@ -264,22 +266,60 @@ unguarded(const struct nc_launch *launch, const char *why)
     nc_execute(launch);
 }
 
-static void
-tell_daemon(struct nc_launch *launch)
+void
+nc_begin(const struct nc_launch *launch)
 {
-    unsigned flags = (launch->agent ? (unsigned)NC_AGENT : 0) |
-                     (launch->pumped ? (unsigned)NC_ATTESTED : 0);
-    size_t size;
-    void *record = nc_command_record(launch, getpid(), flags, &size);
-    if (nc_send(launch->daemon, record, size) < 0) {
-        char why[200];
-        snprintf(why, sizeof why,
-                 "the guard's daemon does not take what it is told (%s); try "
-                 "`noclobber daemon stop`",
+    if (!launch->nested) {
+        size_t size;
+        void *record =
+            nc_command_record(launch, getpid(), launch->flags, &size);
+        if (nc_send(launch->daemon, record, size) < 0) {
+            char why[200];
+            snprintf(why, sizeof why,
+                     "the guard's daemon does not take what it is told (%s); "
+                     "try `noclobber daemon stop`",
+                     strerror(errno));
+            unguarded(launch, why);
+        }
+    }
+    environ = launch->environment;
+    nc_execute(launch);
+}
+
+/* Find the shim and the daemon. */
+static void
+find_guard(struct nc_launch *launch, const char *directory)
+{
+    char why[PATH_MAX + 200];
+    const char *wanted = joined(directory, "/../lib/noclobber/" LIBRARY);
+    char *library = realpath(wanted, NULL);
+    if (!library || strpbrk(library, ": ")) {
+        snprintf(why, sizeof why, "%s: %s", wanted,
+                 library ? "a path with a space or a colon cannot be preloaded"
+                         : strerror(errno));
+        unguarded(launch, why);
+    }
+    launch->library = library;
+
+    char socket[PATH_MAX];
+    const char *inherited = getenv("NOCLOBBER_SOCKET");
+    if (getenv("NOCLOBBER_SESSION") && inherited && inherited[0] == '/') {
+        launch->daemon = nc_connect(inherited, NC_SEND_MS);
+        if (launch->daemon >= 0) {
+            launch->socket = joined(inherited, "");
+            return;
+        }
+    }
+    if (nc_socket_path(socket, sizeof socket) < 0) {
+        snprintf(why, sizeof why, "no place for the daemon's socket: %s",
                  strerror(errno));
         unguarded(launch, why);
     }
-    free(record);
+    launch->socket = joined(socket, "");
+    launch->daemon = nc_reach_daemon(socket, joined(directory, "/noclobber"),
+                                     why, sizeof why);
+    if (launch->daemon < 0)
+        unguarded(launch, why);
 }
 
 int
@@ -294,47 +334,31 @@ main(int argc, char **argv)
     if (bash)
         name = "noclobber-bash";
 
-    struct nc_launch launch = {.daemon = -1};
+    struct nc_launch launch = {.daemon = -1, .title = argv[0]};
+    launch.title_size =
+        (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]) + 1;
     const char *session = NULL;
     char *directory = own_directory();
     if (bash)
         become_bash(&launch, argv, directory);
     else
         session = read_options(&launch, argv);
-    launch.pumped = false;
+    if (launch.agent)
+        launch.pumped = false;
     nc_find_session(&launch, session);
+    find_guard(&launch, directory);
 
-    launch.library = joined(directory, "/../lib/noclobber/" LIBRARY);
-    char *library = realpath(launch.library, NULL);
-    char why[600];
-    if (!library || strpbrk(library, ": ")) {
-        snprintf(why, sizeof why, "%.400s: %s", launch.library,
-                 library ? "a path with a space or a colon cannot be preloaded"
-                         : strerror(errno));
-        unguarded(&launch, why);
+    struct nc_pump pump = {.control = -1, .launcher_end = -1};
+    bool carried = false, attested = false;
+    if (launch.pumped)
+        carried = nc_plan_outlets(&pump, &launch, &attested);
+    launch.flags = (launch.agent ? (unsigned)NC_AGENT : 0) |
+                   (attested ? (unsigned)NC_ATTESTED : 0);
+    launch.environment = nc_guarded_environment(&launch);
+    if (carried) {
+        nc_follow(&pump);
+        nc_drop_outlets(&pump);
+        launch.flags &= ~(unsigned)NC_ATTESTED;
     }
-    launch.library = library;
-
-    char socket[PATH_MAX];
-    const char *inherited = getenv("NOCLOBBER_SOCKET");
-    const char *starter = joined(directory, "/noclobber");
-    if (nc_socket_path(socket, sizeof socket) < 0) {
-        snprintf(why, sizeof why, "no place for the daemon's socket: %s",
-                 strerror(errno));
-        unguarded(&launch, why);
-    }
-    if (getenv("NOCLOBBER_SESSION") && inherited && inherited[0] == '/' &&
-        strlen(inherited) < sizeof socket) {
-        launch.daemon = nc_connect(inherited);
-        if (launch.daemon >= 0)
-            strcpy(socket, inherited);
-    }
-    if (launch.daemon < 0)
-        launch.daemon = nc_reach_daemon(socket, starter, why, sizeof why);
-    if (launch.daemon < 0)
-        unguarded(&launch, why);
-    if (!launch.nested)
-        tell_daemon(&launch);
-    environ = nc_guarded_environment(&launch, socket);
-    nc_execute(&launch);
+    nc_begin(&launch);
 }

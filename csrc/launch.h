@@ -8,7 +8,10 @@
  *   reach.c     the daemon: connect, start, tell
  *   handles.c   descriptors that must not get into the command's way
  *   follow.c    the process that waits: signals, status, stops
+ *   witness.c   who tells signals to our pid from signals to our group
+ *   outlets.c   which of the command's outputs are carried
  *   pump.c      the process that forwards what the command prints
+ *   stream.c    one output on its way
  *   spool.c     the part of it that is sent to the daemon
  *   pty.c       the terminal between ours and the command's
  */
@@ -29,13 +32,18 @@
 #define NC_EXIT_CANNOT_EXECUTE 126
 #define NC_EXIT_NOT_FOUND 127
 
-#define NC_SHOWN_LIMIT 30000   /* bytes a command, unless --shown-limit */
+#define NC_SEND_MS 2000      /* a daemon that takes longer is as good as lost */
+#define NC_SHOWN_LIMIT 30000 /* bytes a command, unless --shown-limit */
 #define NC_SHOWN_MOST 16777216 /* bytes; more is not kept in memory */
 
 struct nc_launch {
-    char **argv;         /* the command's, ended by NULL */
+    char **argv; /* the command's, ended by NULL */
+    char *title; /* our own arguments as ps shows them */
+    size_t title_size;
     const char *program; /* what is executed; looked up on PATH */
     const char *library; /* the shim, absolute */
+    const char *socket;  /* the daemon's, absolute */
+    char **environment;  /* the command's */
     char session[NC_ID_MAX + 1];
     char command[NC_ID_MAX + 1];
     char **roots; /* absolute, canonical */
@@ -43,10 +51,11 @@ struct nc_launch {
     char *cwd; /* "" where it has no name any more */
     int tier;  /* enum nc_tier */
     uint32_t limit;
-    bool agent;  /* the command is the agent itself */
-    bool pumped; /* what it prints is carried, or goes nowhere */
-    bool nested; /* part of a command whose output is carried already */
-    int daemon;  /* connection, close-on-exec; -1: none */
+    unsigned flags; /* enum nc_command_flags */
+    bool agent;     /* the command is the agent itself */
+    bool pumped;    /* what it prints is to be carried */
+    bool nested;    /* part of a command whose output is carried already */
+    int daemon;     /* connection, close-on-exec; -1: none */
 };
 
 /* launch.c: a line on stderr, "NAME: ...". nc_quit then exits with `status`. */
@@ -58,6 +67,8 @@ void *nc_alloc(size_t size); /* zeroed; quits where there is no memory */
 /* Execute the command in this very process; on failure say why and exit with
  * 126 or 127. */
 void nc_execute(const struct nc_launch *launch) __attribute__((noreturn));
+/* Tell the daemon that this process becomes the command, and execute it. */
+void nc_begin(const struct nc_launch *launch) __attribute__((noreturn));
 
 /* session.c. `given` is --session or NULL. Each quits on failure. */
 void nc_find_roots(struct nc_launch *launch);
@@ -66,8 +77,7 @@ void nc_find_session(struct nc_launch *launch, const char *given);
 
 /* inherit.c: the environment a guarded command gets, from `environ`. Lists of
  * directories are joined by `:`; a `\` escapes `:` and `\`. */
-char **nc_guarded_environment(const struct nc_launch *launch,
-                              const char *socket);
+char **nc_guarded_environment(const struct nc_launch *launch);
 char *nc_join_list(char *const *items, size_t count);
 char **nc_split_list(const char *list, size_t *count);
 
@@ -83,7 +93,8 @@ void nc_close_all_but(const int *kept, size_t count);
  * reached or started within 10 s; `why` then says so in words. */
 int nc_reach_daemon(const char *socket, const char *starter, char *why,
                     size_t why_size);
-int nc_connect(const char *socket); /* -1 with errno */
+/* Waits `patience` ms at most for a daemon whose queue is full. -1: errno. */
+int nc_connect(const char *socket, int patience);
 
 /* Send all of `data` within 2 s. Returns 0, or -1 with errno. */
 int nc_send(int fd, const void *data, size_t size);

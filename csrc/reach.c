@@ -19,8 +19,6 @@
 #include <unistd.h>
 
 #define START_MS 10000 /* to start a daemon: a cold Python on a busy disk */
-#define SEND_MS 2000   /* for one record; DESIGN's limit for a lost daemon */
-
 extern char **environ;
 
 static int64_t
@@ -87,7 +85,7 @@ is_ours(int fd)
 }
 
 int
-nc_connect(const char *socket_path)
+nc_connect(const char *socket_path, int patience)
 {
     struct sockaddr_un where;
     int directory;
@@ -97,7 +95,7 @@ nc_connect(const char *socket_path)
     fd = nc_move_high(fd);
     if (fd >= 0)
         fcntl(fd, F_SETFL, O_NONBLOCK);
-    int64_t end = now_ms() + SEND_MS;
+    int64_t end = now_ms() + patience;
     int failed = -1;
     /* EAGAIN: more launchers are waiting than the daemon's queue holds. */
     while (fd >= 0 &&
@@ -124,7 +122,7 @@ int
 nc_send(int fd, const void *data, size_t size)
 {
     const char *bytes = data;
-    int64_t end = now_ms() + SEND_MS;
+    int64_t end = now_ms() + NC_SEND_MS;
     while (size) {
         ssize_t sent = send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent >= 0) {
@@ -246,7 +244,7 @@ await(const char *socket, int report, int64_t end, char *words, size_t size)
     size_t used = 0;
     int64_t closed = 0;
     for (;;) {
-        int fd = nc_connect(socket);
+        int fd = nc_connect(socket, NC_SEND_MS);
         int64_t now = now_ms();
         /* The starter is gone and nobody listens: grant a detached daemon a
          * moment more, then it failed. */
@@ -269,7 +267,7 @@ int
 nc_reach_daemon(const char *socket, const char *starter, char *why,
                 size_t why_size)
 {
-    int fd = nc_connect(socket);
+    int fd = nc_connect(socket, NC_SEND_MS);
     if (fd >= 0)
         return fd;
     int64_t end = now_ms() + START_MS;
@@ -289,7 +287,7 @@ nc_reach_daemon(const char *socket, const char *starter, char *why,
         return -1;
     }
     char words[256] = "";
-    fd = nc_connect(socket);
+    fd = nc_connect(socket, NC_SEND_MS);
     if (fd < 0) {
         int report = start(starter);
         if (report >= 0) {
