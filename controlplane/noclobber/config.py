@@ -128,8 +128,15 @@ def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
 
 def _line(text: bytes, key: str) -> int:
     """The line that sets a key, as far as can be told without its parser."""
-    pattern = re.compile(rb"^\s*[\"']?" + re.escape(key.encode()) + rb"[\"']?\s*[.=]|" +
-                         rb"^\s*\[[^\]]*\b" + re.escape(key.encode()) + rb"\b", re.M)
+    pattern = re.compile(
+        rb"^\s*[\"']?"
+        + re.escape(key.encode())
+        + rb"[\"']?\s*[.=]|"
+        + rb"^\s*\[[^\]]*\b"
+        + re.escape(key.encode())
+        + rb"\b",
+        re.M,
+    )
     found = pattern.search(text)
     return text.count(b"\n", 0, found.start()) + 1 if found else 0
 

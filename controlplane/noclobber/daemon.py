@@ -229,10 +229,8 @@ class Daemon:
 
     def _send(self, connection: Connection, data: bytes) -> None:
         sent = 0
-        try:
+        with contextlib.suppress(BlockingIOError):
             sent = connection.socket.send(data, socket.MSG_NOSIGNAL)
-        except BlockingIOError:
-            pass
         if sent < len(data):
             connection.socket.settimeout(SEND_TIMEOUT)
             connection.socket.sendall(data[sent:], socket.MSG_NOSIGNAL)
@@ -252,4 +250,3 @@ def _peer(end: socket.socket) -> tuple[int, int]:
     raw = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     pid, uid, _ = _CREDENTIALS.unpack(raw)
     return pid, uid
-

@@ -15,16 +15,22 @@ from functools import cached_property
 from noclobber import coverage, origins
 from noclobber.config import Config
 from noclobber.coverage import Coverage
+from noclobber.gitguard import git_holds
 from noclobber.holding import Holding
 from noclobber.ledger import Image, Key, Stamp, identify
 from noclobber.lineage import Lineage
+from noclobber.protected import Place, Protection, Standing, skip_directories
 from noclobber.report import Extent, extent
+from noclobber.repository import Repositories
 from noclobber.rule import Kind
 from noclobber.session import Session
-from noclobber.wire import C, Version
+from noclobber.voice import Walk
+from noclobber.walks import Walks, kind
+from noclobber.wire import Version
 
 CONTENT_LIMIT = 64 << 20  # bytes; of a larger file no content is looked at
 TEXT_PROBE = 8192  # bytes; a NUL among them makes it binary
+SCOPE_AFTER = 4  # questions of one process before a scope is looked for
 UPDATE_LIMIT = 16 << 20  # bytes; what is edited in place beyond this is not kept
 
 
@@ -43,11 +49,27 @@ class Question:
     pid: int
 
 
+class Guarded:
+    """What is protected in one session, and by which configuration."""
+
+    def __init__(
+        self, config: Config, roots: tuple[bytes, ...], repositories: Repositories
+    ) -> None:
+        self.config = config
+        self.roots = roots
+        self.repositories = repositories
+        self.protection = Protection(
+            roots,
+            skip_directories(os.environ),
+            unprotected=config.unprotected,
+            outputs=config.outputs,
+            repositories=repositories,
+        )
+
+
 def version(stat: os.stat_result) -> Version:
     """The version that a stat result tells of."""
-    return Version(
-        stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
-    )
+    return Version(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 def content_of(fd: int, size: int) -> bytes | None:
@@ -107,11 +129,11 @@ def _reads(fdinfo: str) -> bool:
 class Gathered:
     """The facts of one question (rule.Facts), worked out once each."""
 
-    def __init__(self, asked: Question, session: Session, image: Image, config: Config) -> None:
+    def __init__(self, asked: Question, session: Session, image: Image, guarded: Guarded) -> None:
         self.asked = asked
         self.session = session
         self.image = image
-        self.config = config
+        self.guarded = guarded
         self.stat = os.fstat(asked.fd)
         self.key, self.stamp = identify(version(self.stat))
         self.size = self.stat.st_size
@@ -124,10 +146,16 @@ class Gathered:
 
     @cached_property
     def protected(self) -> bool:
-        path = self.asked.path
-        return any(
-            path.startswith(root.rstrip(b"/") + b"/") for root in self.session.roots
-        ) and b"/.git/" not in path
+        place = self.standing.place
+        if place is Place.ROOT:
+            # Row 3 allows as row 2 does, and needs neither git nor a walk.
+            if self.held and not self._seeks_scope:
+                return True
+            if not self.standing.ignored.ignored:
+                return True
+        elif place is not Place.OUTSIDE:
+            return False
+        return self.standing.protected_from(self.kind.value)
 
     @cached_property
     def held(self) -> bool:
@@ -154,9 +182,9 @@ class Gathered:
         content = self.content
         return content is not None and b"\0" not in content[:TEXT_PROBE]
 
-    @cached_property
+    @property
     def output(self) -> bool:
-        return False
+        return self.standing.output
 
     @property
     def partial(self) -> bool:
@@ -164,7 +192,7 @@ class Gathered:
 
     @cached_property
     def kind(self) -> Kind:
-        return Kind.UNKNOWN
+        return kind(self.walk)
 
     @cached_property
     def viewed(self) -> bool:
@@ -175,18 +203,37 @@ class Gathered:
 
     @cached_property
     def git_holds(self) -> bool:
-        return False
+        if self.size > CONTENT_LIMIT:
+            return False
+        return git_holds(self.guarded.repositories, self.asked.path, self.asked.fd)
 
     @property
     def programs_denied(self) -> bool:
-        return self.config.programs == "deny"
+        return self.guarded.config.programs == "deny"
 
     @property
     def scope(self) -> bytes:
         """A directory under which nothing is protected from W, or empty."""
+        if "protected" in self.__dict__ and not self.protected:
+            return self.standing.scope(self.kind.value)
         return b""
 
     # What they are made of.
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Where T lies."""
+        return self.guarded.protection.standing(self.asked.path)
+
+    @property
+    def _seeks_scope(self) -> bool:
+        """Whether W asks so often that it should be told where it need not."""
+        return self.image.asked > SCOPE_AFTER
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The walk from W to its command."""
+        return Walks(self.session, self.holding).live(self.image, self.asked.pid)
 
     @property
     def grade(self) -> str:
@@ -208,10 +255,20 @@ class Gathered:
         return self.holding.held(self.key, self.stamp)
 
     @cached_property
+    def read(self) -> Coverage:
+        """What any process of the session read of T's present version."""
+        return self.session.ledger.read_by(None, self.key, self.stamp)
+
+    @cached_property
+    def shown(self) -> Coverage:
+        """What of T's present bytes the session's commands printed."""
+        return ()
+
+    @cached_property
     def seen(self) -> Coverage:
         """What the agent knows of T: by the grade in force, and as its author."""
-        read = self.session.ledger.read_by(None, self.key, self.stamp)
-        return coverage.union(read, self.authored)
+        evidence = self.shown if self.grade == "shown" else self.read
+        return coverage.union(evidence, self.authored)
 
     @cached_property
     def lineage(self) -> Lineage:
@@ -255,4 +312,8 @@ class Gathered:
             {"pid": i.pid, "argv": [os.fsdecode(word) for word in i.argv]}
             for i in (images[t] for t in sorted(self.behind) if t in images)
         ]
-        return {"lineage": lineage, "walk": [], "lineage_read": list(self.lineage_read)}
+        walk = [
+            {"pid": step.program.pid, "name": step.name, "kind": step.kind, "why": step.why}
+            for step in self.walk.steps
+        ]
+        return {"lineage": lineage, "walk": walk, "lineage_read": list(self.lineage_read)}

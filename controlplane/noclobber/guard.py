@@ -16,13 +16,15 @@ from pathlib import Path
 
 from noclobber import config as configs
 from noclobber import report, rule, snapshots, wire
-from noclobber.facts import CONTENT_LIMIT, Gathered, Question
+from noclobber.facts import CONTENT_LIMIT, Gathered, Guarded, Question
 from noclobber.journal import RECORDS, REPLACED, Entry, Journal
-from noclobber.ledger import KEY_SIZE, Replaced
+from noclobber.ledger import KEY_SIZE, Image, Replaced
 from noclobber.people import People
 from noclobber.receipts import Receipt, Receipts, timestamp
+from noclobber.repository import Repositories
 from noclobber.rule import Ruling, Verdict
-from noclobber.session import Sessions, Speaker
+from noclobber.session import Session, Sessions, Speaker
+from noclobber.system import System
 from noclobber.wire import C, Record, WireError
 
 DAY = 86_400_000_000_000  # ns
@@ -53,14 +55,17 @@ class Guard:
     def __init__(self, state: Path) -> None:
         self.state = state
         self.started = time.time_ns()
-        self.sessions = Sessions(find_pid)
+        self.sessions = Sessions()
         self.receipts = Receipts(state / "receipts.jsonl")
         self.journal = Journal(state / "ledger.db")
         self.configs = configs.Configs()
         self.people = People(self)
+        self._guarded: dict[bytes, Guarded] = {}
+        self._repositories = Repositories()
         self._speakers = 0
         self._receipt = 0
         self._replay()
+        self.sessions.live = System()
 
     # What the daemon's loop asks for.
 
@@ -92,8 +97,8 @@ class Guard:
         asked = Question(
             op, path, source, start, end, fds[0], fds[1] if len(fds) > 1 else None, image.pid
         )
-        config = self.configs.of(session.roots[0] if session.roots else None)
-        facts = Gathered(asked, session, image, config)
+        image.asked += 1
+        facts = Gathered(asked, session, image, self.guarded(session))
         ruling = _TABLES.get(op, rule.decide)(facts)
         text = b""
         if ruling.verdict is not Verdict.ALLOW:
@@ -123,11 +128,28 @@ class Guard:
         self.journal.forget(since)
         for name in [n for n, s in self.sessions.all.items() if s.last < since]:
             del self.sessions.all[name]
+            self._guarded.pop(name, None)
 
     def close(self) -> None:
         """Leaves everything on disk."""
         self.journal.close()
         self.receipts.close()
+        self._repositories.close()
+
+    def facts_of(self, session: Session, path: bytes, fd: int) -> Gathered:
+        """What is known of a file where nobody asks to replace it."""
+        size = os.fstat(fd).st_size
+        asked = Question(C.NC_OP_TRUNCATE, path, b"", 0, size, fd, None, 0)
+        nobody = Image(0, 0, 0, 0, b"", (), b"", 0)
+        return Gathered(asked, session, nobody, self.guarded(session))
+
+    def guarded(self, session: Session) -> Guarded:
+        """What is protected in a session, and by which configuration."""
+        config = self.configs.of(session.roots[0] if session.roots else None)
+        known = self._guarded.get(session.id)
+        if known is None or known.config is not config or known.roots != session.roots:
+            known = self._guarded[session.id] = Guarded(config, session.roots, self._repositories)
+        return known
 
     # Its own business.
 
@@ -178,7 +200,7 @@ class Guard:
             except OSError as error:
                 note = f"the old content could not be kept: {error} {note}".strip()
         command = session.ledger.commands.get(image.command)
-        limit = (command.limit if command else 0) or facts.config.shown_limit
+        limit = (command.limit if command else 0) or facts.guarded.config.shown_limit
         if ruling.verdict is Verdict.DENY:
             step = report.next_step(
                 asked.path, facts.content, found, limit if facts.grade == "shown" else 0
@@ -228,24 +250,3 @@ def _unpacked(data: bytes) -> Replaced:
     key, stamp = data[:KEY_SIZE], data[KEY_SIZE : wire.VERSION.size]
     token, op, known = _REPLACED.unpack_from(data, wire.VERSION.size)
     return Replaced(data[wire.VERSION.size + _REPLACED.size :], key, stamp, token, op, bool(known))
-
-
-def find_pid(peer: int, said: int) -> int:
-    """The process's true pid, where it calls itself `said` and its connection
-    was made by `peer`: one of its threads' children, or the same process seen
-    from another pid namespace."""
-    for pid in (peer, _status(peer, "PPid")):
-        if pid and _status(pid, "NSpid") == said:
-            return pid
-    return peer
-
-
-def _status(pid: int, field: str) -> int:
-    """The last number of a line of /proc/PID/status, 0 where there is none."""
-    try:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith(field + ":"):
-                return int(line.split()[-1])
-    except (OSError, ValueError, IndexError):
-        pass
-    return 0

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from noclobber import coverage, wire
 from noclobber.coverage import Coverage
@@ -66,7 +66,8 @@ class Image:
     command: bytes
     time: int  # of its first word, ns since 1970
     previous: int = 0  # token of the image that called exec, where known
-    walk: object = None  # what voice.py made of its ancestors at its hello
+    above: tuple[Any, ...] = ()  # voice.Programs, taken down at its hello
+    asked: int = 0  # questions so far
     read_keys: list[Key] = field(default_factory=list)
     pipes: list[tuple[int, int, int]] = field(default_factory=list)  # ino, end, bytes
     marks: dict[int, bytes] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Command:
     agent: bool = False
     ended: bool = False
     limit: int = 0
+    started: float | None = None  # of its process, as processes.started has it
     text: list[tuple[int, bytes]] = field(default_factory=list)  # offset, bytes
 
     def printed(self) -> list[bytes]:
@@ -195,7 +197,14 @@ class Ledger:
             held.append(entry)
 
     def wrote(
-        self, image: Image, key: Key, stamp: Stamp, opened: Stamp, flags: int, path: bytes, time: int
+        self,
+        image: Image,
+        key: Key,
+        stamp: Stamp,
+        opened: Stamp,
+        flags: int,
+        path: bytes,
+        time: int,
     ) -> None:
         """A descriptor for writing was closed, or its process called exec."""
         self.seq += 1
@@ -251,6 +260,10 @@ class Ledger:
             stamp = entry[_MARK.size : _MARK.size + STAMP_SIZE]
             yield Read(token, flags, stamp, tuple(wire.RANGE.iter_unpack(entry[_RANGES:])))
 
+    def knows(self, key: Key) -> bool:
+        """Whether anything was reported of that file."""
+        return key in self._reads or key in self.writes or key in self.names
+
     def was_read(self, key: Key) -> bool:
         """Whether any byte of any version of that file was read."""
         return any(read.ranges for read in self.reads(key))
@@ -287,6 +300,10 @@ class Ledger:
     def was_known(self, key: Key, stamp: Stamp) -> bool:
         """Whether that version was found to be known whole when it went."""
         return any(self.same(key, s, stamp) for s in self.known.get(key, ()))
+
+    def latest(self, pid: int) -> Image | None:
+        """The image that last said hello under a pid."""
+        return self.images.get(self._by_pid.get(pid, 0))
 
     def paths(self, key: Key) -> list[bytes]:
         """Names that the file is or was known by."""

@@ -15,18 +15,13 @@ from noclobber.ledger import Image, Write
 from noclobber.wire import C
 
 # What these print is what git holds, and not git's own words.
-GIT_CONTENT = frozenset("show cat-file archive bundle checkout-index lfs".split())
-GIT_TAKES = frozenset("-C -c --git-dir --work-tree --namespace --exec-path".split())
-
-
-def program_of(image: Image, *, forked: bool = False) -> voice.Program:
-    """The program that an image's hello described."""
-    return voice.Program.known_by(image.pid, image.exe, image.argv, forked=forked)
+GIT_CONTENT = frozenset(["show", "cat-file", "archive", "bundle", "checkout-index", "lfs"])
+GIT_TAKES = frozenset(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 
 
 def origin(image: Image, write: Write) -> Origin:
     """What the program does with bytes."""
-    program = program_of(image)
+    program = voice.Program.known_by(image.pid, image.exe, image.argv)
     name = voice.program_name(program)
     argv = list(program.argv)
     if name in lists.MULTICALL and len(argv) > 1:

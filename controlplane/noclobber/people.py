@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from noclobber import __version__, wire
+from noclobber.facts import version
+from noclobber.ledger import identify
 from noclobber.wire import C
 
 if TYPE_CHECKING:
@@ -40,7 +42,33 @@ class People:
             case "stop":
                 stop()
                 return {"pid": os.getpid()}
+            case "show":
+                return self._show(asked, fds)
         return {"error": f"this daemon does not know {asked.get('do')!r}"}
+
+    def _show(self, asked: Json, fds: list[int]) -> Json:
+        """What a session knows of the file that came with the request."""
+        if not fds:
+            return {"error": "show needs a descriptor"}
+        name, path = os.fsencode(asked.get("session", "")), os.fsencode(asked["path"])
+        sessions = self._guard.sessions.all
+        key, _ = identify(version(os.fstat(fds[0])))
+        if name:
+            session = sessions.get(name)
+        else:
+            heard = sorted(sessions.values(), key=lambda s: s.last, reverse=True)
+            session = next((s for s in heard if s.ledger.knows(key)), heard[0] if heard else None)
+        if session is None:
+            return {"error": f"no session {asked.get('session') or 'yet'}; see noclobber status"}
+        facts = self._guard.facts_of(session, path, fds[0])
+        return {
+            "session": os.fsdecode(session.id),
+            "grade": facts.grade,
+            "size": facts.size,
+            "authored": list(facts.authored),
+            "shown": list(facts.shown) if facts.grade == "shown" else [],
+            "read": list(facts.read),
+        }
 
     def _status(self) -> Json:
         guard = self._guard

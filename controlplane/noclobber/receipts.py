@@ -91,7 +91,7 @@ def _cut_off(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-class DamagedReceipt(ValueError):
+class DamagedReceiptError(ValueError):
     """A line that is no receipt. `line` is its number, from 1."""
 
     def __init__(self, path: Path, line: int, why: str) -> None:
@@ -100,17 +100,17 @@ class DamagedReceipt(ValueError):
 
 
 def parse(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    """One line of the file. Raises DamagedReceipt."""
+    """One line of the file. Raises DamagedReceiptError."""
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise DamagedReceipt(path, number, str(error)) from None
+        raise DamagedReceiptError(path, number, str(error)) from None
     if not isinstance(found, dict):
-        raise DamagedReceipt(path, number, "not an object")
+        raise DamagedReceiptError(path, number, "not an object")
     return found
 
 
-def read(path: Path) -> Iterator[dict[str, Any] | DamagedReceipt]:
+def read(path: Path) -> Iterator[dict[str, Any] | DamagedReceiptError]:
     """Every receipt, oldest first, damaged lines in their places. A file that
     is not there has none. Raises OSError for one that cannot be read."""
     try:
@@ -122,5 +122,5 @@ def read(path: Path) -> Iterator[dict[str, Any] | DamagedReceipt]:
             if line.strip():
                 try:
                     yield parse(path, number, line)
-                except DamagedReceipt as damage:
+                except DamagedReceiptError as damage:
                     yield damage

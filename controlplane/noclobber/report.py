@@ -138,7 +138,10 @@ def message(
         total += f" ({found.total_lines} {_lines(found.total_lines)})"
         seen += f" ({found.seen_lines} {_lines(found.seen_lines)})"
     name = quote(path)
-    parts = [f"noclobber: {name} was not replaced: it holds {total}, and this session {verb} {seen} of it"]
+    parts = [
+        f"noclobber: {name} was not replaced: it holds {total}, "
+        f"and this session {verb} {seen} of it"
+    ]
     if found.unseen and found.total_lines:
         parts[0] += f"; unseen: {_named(found)}"
     parts[0] += "."

@@ -34,17 +34,17 @@ class ServiceError(Exception):
     do next."""
 
 
-class NotRunning(ServiceError):
+class NotRunningError(ServiceError):
     """No daemon listens."""
 
 
 def ask(request: dict[str, Any], fds: Iterable[int] = ()) -> dict[str, Any]:
-    """The daemon's reply to a request. Raises NotRunning, ServiceError."""
+    """The daemon's reply to a request. Raises NotRunningError, ServiceError."""
     path = places.socket_path()
     try:
         end = places.connect(path, REPLY_TIMEOUT)
     except OSError as error:
-        raise NotRunning(
+        raise NotRunningError(
             f"no daemon listens at {path} ({error.strerror}); start one: noclobber daemon start"
         ) from None
     with end:
@@ -67,7 +67,9 @@ def ask(request: dict[str, Any], fds: Iterable[int] = ()) -> dict[str, Any]:
                 if found:
                     break
         except (OSError, WireError) as error:
-            raise ServiceError(f"the daemon gives no reply ({error}); its log: {log_file()}") from None
+            raise ServiceError(
+                f"the daemon gives no reply ({error}); its log: {log_file()}"
+            ) from None
     reply: dict[str, Any] = json.loads(buffer[wire.RECORD_SIZE : found[0][3]].rstrip(b"\0"))
     if "error" in reply:
         raise ServiceError(str(reply["error"]))
@@ -112,7 +114,7 @@ def stop() -> bool:
     ServiceError."""
     try:
         pid = int(ask({"do": "stop"})["pid"])
-    except NotRunning:
+    except NotRunningError:
         return False
     until = time.monotonic() + STOP_TIMEOUT
     while time.monotonic() < until:
@@ -170,17 +172,14 @@ _AFRESH = "import sys; from noclobber import service; sys.exit(service.run(int(s
 
 def _is_tainted() -> bool:
     """Whether this process belongs to a session, by its environment."""
-    return "LD_PRELOAD" in os.environ or any(
-        name.startswith("NOCLOBBER_") for name in os.environ
-    )
+    return "LD_PRELOAD" in os.environ or any(name.startswith("NOCLOBBER_") for name in os.environ)
 
 
 def _clean_environment() -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES")
-        and not name.startswith("NOCLOBBER_")
+        if name not in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES") and not name.startswith("NOCLOBBER_")
     }
     # The package may stand on a path that only this process knows.
     return {**kept, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from noclobber import wire
 from noclobber.ledger import KEY_SIZE, Command, Image, Ledger, identify
@@ -48,13 +49,26 @@ class Speaker:
     image: Image | None = None
 
 
+class Live(Protocol):
+    """What only the running system can tell, and a replay cannot."""
+
+    def find_pid(self, peer: int, said: int) -> int:
+        """The true pid of a process that calls itself `said`."""
+
+    def above(self, image: Image, session: Session) -> tuple[Any, ...]:
+        """The programs above a process that says hello."""
+
+    def started(self, pid: int) -> float | None:
+        """When a process began."""
+
+
 class Sessions:
     """Every session that is known. Raises WireError for records that make no
     sense; what they said before stands."""
 
-    def __init__(self, find_pid: Callable[[int, int], int] | None = None) -> None:
+    def __init__(self) -> None:
         self.all: dict[bytes, Session] = {}
-        self._find_pid = find_pid
+        self.live: Live | None = None
         self._handlers: dict[int, Callable[[Speaker, int, bytes, int, int, int], None]] = {
             C.NC_HELLO: self._hello,
             C.NC_COMMAND: self._command,
@@ -92,14 +106,15 @@ class Sessions:
         name, command, exe, argv = wire.strings(buffer, at + wire.HELLO.size, end, sizes)
         if not token or not 0 < len(name) <= _ID_MAX:
             raise WireError("a hello without a token or a session")
-        if pid != speaker.pid and self._find_pid:
-            pid = self._find_pid(speaker.pid, pid)
-        elif speaker.pid:
-            pid = speaker.pid
+        if self.live:
+            speaker.pid = self.live.find_pid(speaker.pid, pid)
+        pid = speaker.pid or pid
         session = self.get(name, time)
         words = tuple(wire.words(argv))
         image = Image(token, parent, pid, ppid, exe, words, command, time)
         session.ledger.start_image(image)
+        if self.live:
+            image.above = self.live.above(image, session)
         speaker.session, speaker.image = session, image
 
     def _command(
@@ -128,6 +143,7 @@ class Sessions:
                 attested=bool(flags & C.NC_ATTESTED),
                 agent=bool(flags & C.NC_AGENT),
                 limit=limit,
+                started=self.live.started(pid) if self.live else None,
             )
         )
 

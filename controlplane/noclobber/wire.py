@@ -161,7 +161,9 @@ def ranges(buffer: Buffer, at: int, end: int, count: int) -> Iterator[tuple[int,
     return RANGE.iter_unpack(buffer[at : at + count * RANGE.size])
 
 
-def record(kind: int, form: struct.Struct, *fields: int, flags: int = 0, tail: bytes = b"") -> bytes:
+def record(
+    kind: int, form: struct.Struct, *fields: int, flags: int = 0, tail: bytes = b""
+) -> bytes:
     """One record: a header, the struct's other fields, what follows it."""
     size = form.size + len(tail)
     pad = -size % ALIGN

@@ -30,9 +30,49 @@ class Answer:
 
 def version(path: Path | int) -> wire.Version:
     stat = os.stat(path)
-    return wire.Version(
-        stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
-    )
+    return wire.Version(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+
+
+PUPPET = """
+import socket, sys
+control = socket.socket(fileno=int(sys.argv[1]))
+while path := control.recv(4096):
+    end = socket.socket(socket.AF_UNIX)
+    end.connect(path)
+    socket.send_fds(control, [b"x"], [end.fileno()])
+    end.close()
+"""
+
+
+class Puppet:
+    """A process of some kind, whose connections we speak through: the daemon
+    sees its pid, its words and its ancestors."""
+
+    def __init__(self, home: Path, kind: str) -> None:
+        self.control, theirs = socket.socketpair()
+        script = home / "puppet.py"
+        script.write_text(PUPPET)
+        words = {
+            "voiced": ["python3", "-c", PUPPET],
+            "direct": ["python3", str(script)],
+            "driven": ["make", str(script)],
+        }[kind]
+        number = str(theirs.fileno())
+        self.process = subprocess.Popen(
+            [*words, number], executable=sys.executable, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()
+
+    def connect(self, path: Path) -> socket.socket:
+        self.control.send(os.fsencode(path))
+        _, fds, _, _ = socket.recv_fds(self.control, 1, 1)
+        end = socket.socket(fileno=fds[0])
+        end.settimeout(WAIT)
+        return end
+
+    def close(self) -> None:
+        self.control.close()
+        self.process.wait()
 
 
 @dataclass
@@ -40,16 +80,17 @@ class Talker:
     """One process image of a session."""
 
     path: Path
+    puppet: Puppet
     session: str = "s"
     command: str = "c"
     exe: str = "/usr/bin/prog"
     argv: tuple[str, ...] = ("prog",)
     parent: int = 0
     token: int = field(default_factory=lambda: random.getrandbits(63) | 1)
-    pid: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
-        self.end = places.connect(self.path, WAIT)
+        self.pid = self.puppet.process.pid
+        self.end = self.puppet.connect(self.path)
         self.say(self.hello())
 
     def hello(self) -> bytes:
@@ -68,9 +109,7 @@ class Talker:
         found = version(path)
         spans = ranges or ((0, found.size),)
         tail = b"".join(wire.RANGE.pack(*span) for span in spans)
-        self.say(
-            wire.record(C.NC_READ, wire.READ, *found, len(spans), 0, flags=flags, tail=tail)
-        )
+        self.say(wire.record(C.NC_READ, wire.READ, *found, len(spans), 0, flags=flags, tail=tail))
 
     def wrote(self, path: Path, opened: wire.Version, flags: int) -> None:
         name = os.fsencode(path)
@@ -146,6 +185,8 @@ class Running:
     home: Path
     tree: Path
     env: dict[str, str]
+    puppets: dict[str, Puppet] = field(default_factory=dict)
+    commands: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def socket(self) -> Path:
@@ -175,8 +216,10 @@ class Running:
             b"".join(os.fsencode(word) + b"\0" for word in argv),
             os.fsencode(self.tree) + b"\0",
         ]  # fmt: skip
+        # What is older than the command, such as pytest, is no part of a walk.
+        self.commands.append(subprocess.Popen(["sleep", "1000"]))
         record = wire.record(
-            C.NC_COMMAND, wire.COMMAND, os.getpid(), 0, 0, *map(len, words), 0,
+            C.NC_COMMAND, wire.COMMAND, self.commands[-1].pid, 0, 0, *map(len, words), 0,
             flags=flags, tail=b"".join(words),
         )  # fmt: skip
         end = places.connect(self.socket, WAIT)
@@ -194,8 +237,19 @@ class Running:
         end.sendall(record)
         end.close()
 
-    def talker(self, **options: object) -> Talker:
-        return Talker(self.socket, **options)  # type: ignore[arg-type]
+    def talker(self, kind: str = "direct", **options: object) -> Talker:
+        """A process of a kind: voiced, direct or driven."""
+        if kind not in self.puppets:
+            self.puppets[kind] = Puppet(self.home, kind)
+        return Talker(self.socket, self.puppets[kind], **options)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self.cli("daemon", "stop")
+        for puppet in self.puppets.values():
+            puppet.close()
+        for command in self.commands:
+            command.kill()
+            command.wait()
 
 
 @pytest.fixture
@@ -205,7 +259,7 @@ def stopped(home: Path, environment_of: Callable[[Path], dict[str, str]]) -> Ite
     tree.mkdir()
     running = Running(home, tree, environment_of(home))
     yield running
-    running.cli("daemon", "stop")
+    running.close()
 
 
 @pytest.fixture

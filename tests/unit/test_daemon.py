@@ -209,7 +209,7 @@ def test_a_damaged_ledger_is_moved_aside_and_said_so(running, file):
     running.cli("daemon", "stop")
     ledger = running.state / "ledger.db"
     raw = bytearray(ledger.read_bytes())
-    raw[: 4096] = os.urandom(4096)
+    raw[:4096] = os.urandom(4096)
     ledger.write_bytes(raw)
     running.start()
     status = json.loads(running.cli("status", "--json").stdout)
@@ -287,8 +287,10 @@ def test_a_broken_configuration_is_told_of_and_the_default_stays(running, file):
     answer = running.talker().ask(file)
     assert answer.verdict == DENY
     assert "noclobber.toml, line 2" in answer.text
-    assert any("noclobber.toml, line 2" in t for t in json.loads(
-        running.cli("status", "--json").stdout)["troubles"])
+    assert any(
+        "noclobber.toml, line 2" in t
+        for t in json.loads(running.cli("status", "--json").stdout)["troubles"]
+    )
 
 
 def test_a_receipt_with_an_odd_path_is_still_json(running):

@@ -1,52 +1,41 @@
-"""The commands."""
+"""The commands, gathered. Each module adds its own."""
 
 from __future__ import annotations
 
-import json
-import sys
-
 import click
 
-from noclobber import __version__, places, receipts, service
+from noclobber import __version__
+from noclobber.cli import doctor, journal, launching, showing, state
+
+HELP = """A file may be replaced only by someone who has seen what the replacement
+destroys.
+
+\b
+Run an agent under the guard:   noclobber run -- AGENT [ARG]...
+See what was refused, and why:  noclobber log; noclobber explain
+See what is known of a file:    noclobber show FILE
+
+\b
+Exit status: 0 done; 1 it failed, the message says why and what to do next;
+2 wrong usage; 3 no daemon runs. `run` and `exec` have their command's status,
+and noclobber-exec's own 125, 126 and 127.
+"""
 
 
-@click.group()
-@click.version_option(__version__)
+@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="noclobber")
 def app() -> None:
-    """A file may be replaced only by someone who has seen what the replacement
-    destroys."""
+    pass
 
 
-@app.group()
-def daemon() -> None:
-    """Start, stop or look at the daemon."""
-
-
-@daemon.command("start")
-def daemon_start() -> None:
-    from noclobber.cli.starter import start
-
-    sys.exit(start())
-
-
-@daemon.command("stop")
-def daemon_stop() -> None:
-    try:
-        service.stop()
-    except service.ServiceError as error:
-        raise click.ClickException(str(error)) from None
-
-
-@daemon.command("status")
-def daemon_status() -> None:
-    click.echo(json.dumps(service.ask({"do": "status"}), indent=2))
-
-
-@app.command()
-@click.option("--json", "as_json", is_flag=True)
-def log(as_json: bool) -> None:
-    for receipt in receipts.read(places.state_directory() / "receipts.jsonl"):
-        if isinstance(receipt, receipts.DamagedReceipt):
-            click.echo(str(receipt), err=True)
-        else:
-            click.echo(json.dumps(receipt))
+for command in (
+    launching.run,
+    launching.execute,
+    journal.log,
+    journal.explain,
+    showing.show,
+    state.status,
+    state.daemon,
+    doctor.doctor,
+):
+    app.add_command(command)

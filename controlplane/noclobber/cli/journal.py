@@ -1,0 +1,146 @@
+"""`log` and `explain`: what was decided, from the receipts alone. Neither
+needs a daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from rich.table import Table
+
+from noclobber import places, receipts
+from noclobber.cli.common import Failed, all_receipts, console, printable, told
+
+POLL = 0.2  # s between two looks at a file that is followed
+
+_COLOURS = {"deny": "bold red", "snapshot": "yellow", "allow": "green"}
+
+
+def _wanted(found: dict[str, Any], session: str | None, verdict: str | None) -> bool:
+    return (session is None or found.get("session") == session) and (
+        verdict is None or found.get("verdict") == verdict
+    )
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--follow", "-f", is_flag=True, help="Go on as receipts are written.")
+@click.option("--session", metavar="S", help="Those of one session only.")
+@click.option(
+    "--verdict", type=click.Choice(["deny", "snapshot", "allow"]), help="Those with one verdict."
+)
+def log(as_json: bool, follow: bool, session: str | None, verdict: str | None) -> None:
+    """Show the receipts, oldest first: every verdict that was no plain allow.
+
+    Bytes of a path that are no UTF-8 stand in the JSON as lone surrogates
+    (\\udc80 to \\udcff), as Python's os.fsdecode makes them."""
+    source = _followed() if follow else all_receipts()
+    wanted = (found for found in source if _wanted(found, session, verdict))
+    if as_json:
+        for found in wanted:
+            click.echo(json.dumps(found))
+    elif follow:
+        for found in wanted:
+            console().print(*_row(found), sep="  ")
+    else:
+        _table(list(wanted))
+
+
+def _table(found: list[dict[str, Any]]) -> None:
+    if not found:
+        click.echo("No receipts: nothing was refused, and nothing had to be kept.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("time", "verdict", "row", "seen", "lines", "path", "by"):
+        table.add_column(title, no_wrap=title != "path", overflow="fold")
+    for each in found:
+        table.add_row(*_row(each))
+    console().print(table)
+
+
+def _row(found: dict[str, Any]) -> list[str]:
+    verdict = str(found.get("verdict", "?"))
+    colour = _COLOURS.get(verdict, "")
+    argv = found.get("argv") or [found.get("exe", "?")]
+    return [
+        str(found.get("time", "?"))[:19].replace("T", " "),
+        f"[{colour}]{verdict}[/]" if colour else verdict,
+        str(found.get("row", "?")),
+        f"{found.get('seen_bytes')}/{found.get('total_bytes')} bytes {found.get('grade', '')}",
+        f"{found.get('seen_lines')}/{found.get('total_lines')}",
+        _plain(printable(str(found.get("path", "?")))),
+        _plain(" ".join(printable(str(word)) for word in argv[:3])),
+    ]
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def _followed() -> Iterator[dict[str, Any]]:
+    path = places.state_directory() / "receipts.jsonl"
+    with told():
+        while not path.exists():
+            time.sleep(POLL)
+        number, rest = 0, b""
+        with path.open("rb") as file:
+            while True:
+                rest += file.read()
+                *lines, rest = rest.split(b"\n")
+                for line in filter(None, lines):
+                    number += 1
+                    try:
+                        yield receipts.parse(path, number, line)
+                    except receipts.DamagedReceiptError as damage:
+                        click.echo(f"noclobber: {damage}", err=True)
+                if not lines:
+                    time.sleep(POLL)
+
+
+@click.command()
+@click.argument("receipt", required=False)
+@click.option("--json", "as_json", is_flag=True, help="The receipt as JSON.")
+def explain(receipt: str | None, as_json: bool) -> None:
+    """Explain a verdict (default: the last one): who wrote, what stood behind
+    it, and the row of the rule that decided. RECEIPT is an id, or a path."""
+    found = None
+    name = os.path.realpath(receipt) if receipt else None
+    for each in all_receipts():
+        if receipt is None or each.get("id") == receipt or each.get("path") in (receipt, name):
+            found = each
+    if found is None:
+        what = f"no receipt {receipt}" if receipt else "no receipts yet"
+        raise Failed(f"{what}; noclobber log shows those that there are")
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    _explained(found)
+
+
+def _explained(found: dict[str, Any]) -> None:
+    out = console()
+    verdict = str(found["verdict"])
+    out.print(
+        f"[{_COLOURS.get(verdict, 'bold')}]{verdict}[/], row {found['row']} of the rule, "
+        f"{found['time']}, receipt {found.get('id', '?')}"
+    )
+    out.print(_plain(str(found["reason"]).rstrip()))
+    out.print(f"\n[dim]asked[/]    {found['op']} of {_plain(printable(str(found['path'])))}")
+    out.print(f"[dim]session[/]  {_plain(str(found['session']))}, grade {found['grade']}")
+    if found.get("snapshot"):
+        kept = places.state_directory() / "snapshots" / str(found["snapshot"])
+        out.print(f"[dim]kept[/]     {_plain(str(kept))}")
+    details: dict[str, Any] = found.get("explain") or {}
+    out.print(f"\nThe walk: {found.get('kind', 'unknown')}")
+    for step in details.get("walk", []):
+        out.print(_plain(f"  {step['pid']:>8} {step['name']}: {step['kind']}, {step['why']}"))
+    out.print("\nThe lineage: whose reading stands behind the writer")
+    for image in details.get("lineage", []):
+        words = " ".join(printable(str(word)) for word in image["argv"])
+        out.print(_plain(f"  {image['pid']:>8} {words}"))
+    read = ", ".join(f"{start}-{end}" for start, end in details.get("lineage_read", []))
+    out.print(f"  of the present bytes it read or wrote: {read or 'none'}")

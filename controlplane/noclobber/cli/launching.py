@@ -1,0 +1,75 @@
+"""`run` and `exec`: hand over to the launcher beside this script."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from noclobber.cli.common import Failed
+
+LAUNCHER = "noclobber-exec"
+
+
+def beside(name: str) -> Path | None:
+    """A program of ours: beside this script, beside this Python, or on PATH."""
+    script = Path(sys.argv[0]).resolve()
+    for directory in (script.parent, Path(sys.executable).parent):
+        if os.access(directory / name, os.X_OK):
+            return directory / name
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def _launch(
+    command: tuple[str, ...], session: str | None, roots: tuple[str, ...], tier: str, agent: bool
+) -> None:
+    launcher = beside(LAUNCHER)
+    if launcher is None:
+        raise Failed(f"{LAUNCHER} was not found beside this script or on PATH; reinstall noclobber")
+    words = [str(launcher), f"--tier={tier}"]
+    words += [f"--session={session}"] if session else []
+    words += [f"--root={root}" for root in roots]
+    words += ["--agent"] if agent else []
+    sys.stdout.flush()
+    os.execv(launcher, [*words, "--", *command])
+
+
+def _options(function: click.decorators.FC) -> click.decorators.FC:
+    for option in (
+        click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
+        click.option("--tier", type=click.Choice(["workspace-write", "read-only"]),
+                     default="workspace-write", show_default=True,
+                     help="What the session may change under its roots."),
+        click.option("--root", "roots", multiple=True, metavar="DIR",
+                     help="Protect DIR; may be repeated (default: the git top level)."),
+        click.option("--session", metavar="S", help="The session's name."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@click.command("run", context_settings=_SETTINGS)
+@_options
+def run(command: tuple[str, ...], session: str | None, roots: tuple[str, ...], tier: str) -> None:
+    """Run an agent: everything that it starts belongs to one session.
+
+    The exit status is the agent's."""
+    _launch(command, session, roots, tier, agent=True)
+
+
+@click.command("exec", context_settings=_SETTINGS)
+@_options
+def execute(
+    command: tuple[str, ...], session: str | None, roots: tuple[str, ...], tier: str
+) -> None:
+    """Run one command of a session, as a harness does.
+
+    The exit status is the command's."""
+    _launch(command, session, roots, tier, agent=False)

@@ -1,0 +1,142 @@
+"""Walks from a process up to its command, with the ledger for what has gone.
+
+voice.py judges a chain of processes; processes.py finds the chain of one that
+is alive. A process that was forked twice away from its parents, or that wrote
+a script and ended long ago, has the chain that it had at its last exec: it is
+taken down when it says hello.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from noclobber import coverage, processes, voice
+from noclobber.holding import Holding
+from noclobber.ledger import Image, Key, Stamp, identify, size_of
+from noclobber.rule import Kind
+from noclobber.session import Session
+from noclobber.wire import Version
+
+Chain = tuple[voice.Program, ...]
+
+FRESH_FOR = 0.5  # s for which a process's ancestors are not looked at again
+_KEPT = 4096  # chains
+
+_KINDS = {"voiced": Kind.VOICED, "direct": Kind.DIRECT, "driven": Kind.DRIVEN}
+
+
+class Ancestors:
+    """Takes down the chain above each process that says hello."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._chains: dict[tuple[int, int], tuple[float, Chain]] = {}
+
+    def of(self, image: Image, session: Session) -> Chain:
+        """The programs above the image, its parent first, the command last."""
+        facts = session.ledger
+        if image.parent_token in facts.images:
+            parent = facts.images[image.parent_token]
+            return (program_of(parent), *parent.above)
+        command = facts.commands.get(image.command)
+        stop = command.pid if command else 0
+        parent_pid = image.ppid
+        if image.pid == stop or parent_pid <= 1:
+            previous = facts.images.get(image.previous)
+            return previous.above if previous else ()
+        now = self._clock()
+        known = self._chains.get((parent_pid, stop))
+        if known is None or now - known[0] > FRESH_FOR:
+            if len(self._chains) > _KEPT:
+                self._chains.clear()
+            since = command.started if command else None
+            chain = processes.gather(parent_pid, stop, since=since).programs
+            known = self._chains[parent_pid, stop] = (now, chain)
+        return known[1]
+
+
+def program_of(image: Image) -> voice.Program:
+    """The program that an image's hello described."""
+    return voice.Program.known_by(image.pid, image.exe, image.argv, forked=bool(image.parent_token))
+
+
+class Walks:
+    """The walks of one question in one session."""
+
+    def __init__(self, session: Session, holding: Holding) -> None:
+        self._session = session
+        self._holding = holding
+        self._kinds: dict[int, Kind] = {}
+
+    def live(self, image: Image, pid: int) -> voice.Walk:
+        """The walk from a process that waits for its answer."""
+        command = self._session.ledger.commands.get(image.command)
+        stop = command.pid if command else 0
+        since = command.started if command else None
+        chain = processes.gather(pid, stop, since=since, recorded=self._recorded)
+        programs = chain.programs or self._recorded(pid)
+        return voice.judge(programs, self._facts())
+
+    def kind_of(self, image: Image) -> Kind:
+        """What an image was, by what was taken down of it."""
+        known = self._kinds.get(image.token)
+        if known is None:
+            self._kinds[image.token] = Kind.UNKNOWN  # while it is being worked out
+            walk = voice.judge((program_of(image), *image.above), self._facts())
+            known = self._kinds[image.token] = kind(walk)
+        return known
+
+    def is_session_text(self, path: bytes) -> bool:
+        """Whether a script was new when this session wrote it, as the agent's
+        own text."""
+        return self._is_own_text(path) and self._was_new(path)
+
+    def _facts(self) -> voice.Facts:
+        agents = {c.pid for c in self._session.ledger.commands.values() if c.agent}
+        return voice.Facts(
+            script_is_session_text=self.is_session_text,
+            source_is_own_text=self._is_own_text,
+            is_agent=agents.__contains__,
+        )
+
+    def _recorded(self, pid: int) -> Chain:
+        image = self._session.ledger.latest(pid)
+        return (program_of(image), *image.above) if image else ()
+
+    def _is_own_text(self, path: bytes) -> bool:
+        found = _look(path)
+        if found is None:
+            return False
+        key, stamp = found
+        if not coverage.covers(self._holding.held(key, stamp), 0, size_of(stamp)):
+            return False
+        images = self._session.ledger.images
+        return all(
+            write.token in images and self.kind_of(images[write.token]) is Kind.VOICED
+            for write in self._session.ledger.authors(key, stamp)
+        )
+
+    def _was_new(self, path: bytes) -> bool:
+        """Nothing stood at the path that the session had not written."""
+        real = os.path.realpath(path)
+        return all(
+            coverage.covers(self._holding.held(past.key, past.stamp), 0, size_of(past.stamp))
+            for past in self._session.ledger.history.get(real, ())
+        )
+
+
+def kind(walk: voice.Walk) -> Kind:
+    """The rule's word for what a walk found."""
+    return _KINDS[walk.kind]
+
+
+def _look(path: bytes) -> tuple[Key, Stamp] | None:
+    try:
+        stat = os.stat(path)  # noqa: PTH116 (a path is bytes)
+    except (OSError, ValueError):
+        return None
+    return identify(
+        Version(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    )
