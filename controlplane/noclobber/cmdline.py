@@ -95,8 +95,6 @@ def _letters(
         if letter in syntax.rest:
             yield option, letters, index
             return index
-        if letter in syntax.digits:
-            letters = letters.lstrip("01234567")
         if option not in takes:
             yield option, "", index
         elif letters and not syntax.plus:

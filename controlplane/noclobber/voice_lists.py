@@ -28,7 +28,6 @@ class Syntax:
     module: frozenset[str] = frozenset()  # its argument names a module
     takes: frozenset[str] = frozenset()  # other options that take an argument
     rest: str = ""  # letters whose argument is the rest of their word, if any
-    digits: str = ""  # letters that digits may follow (perl -0777 -l0)
     flag: str = ""  # this letter makes the first operand the program (sh -c)
     stdin: str = ""  # this letter: from standard input, operands or not (sh -s)
     plus: bool = False  # options may begin with + as well, and end with a lone -
@@ -76,12 +75,11 @@ _NODE = Syntax(
         " --input-type --title --icu-data-dir --openssl-config"
     ),
 )
-_PERL = Syntax(program=_names("-e -E"), takes=_names("-I"), rest="iMmFxdDVC", digits="0l")
+_PERL = Syntax(program=_names("-e -E"), takes=_names("-I"), rest="iMmFxdDVC")
 _RUBY = Syntax(
     program=_names("-e"),
     takes=_names("-r -I -C -E --encoding --external-encoding --internal-encoding --require"),
     rest="iFxWKT",
-    digits="0l",
 )
 _PHP = Syntax(
     program=_names("-r --run -B --process-begin -R --process-code -E --process-end"),

@@ -500,7 +500,8 @@ def test_a_git_that_hangs_is_waited_for_once(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gitask, "LIMIT", 0.3)
-    fake_git(tmp_path / "bin", "exec sleep 60", monkeypatch)
+    body = "case $* in *config*) exit 1;; esac; exec sleep 60"
+    fake_git(tmp_path / "bin", body, monkeypatch)
     hanging = Repositories()
     look = Look(hanging, tree)
     before = time.monotonic()
@@ -513,6 +514,7 @@ def test_a_git_that_hangs_is_waited_for_once(
 
 def test_a_git_that_was_killed_is_started_again(tree: Path, repositories: Repositories) -> None:
     look = Look(repositories, tree)
+    git(tree, "rm", "-q", "--cached", "src/a.txt")  # HEAD alone holds it
     assert look.kinds(tree / "out.gen") == "voiced"
     assert git_holds(repositories, os.fsencode(tree / "src/a.txt"), b"one\n")
     for child in subprocess.run(
@@ -520,8 +522,8 @@ def test_a_git_that_was_killed_is_started_again(tree: Path, repositories: Reposi
     ).stdout.split():
         os.kill(int(child), 9)
     time.sleep(0.05)
-    assert look.kinds(tree / "src/other.gen") == "voiced"
     assert git_holds(repositories, os.fsencode(tree / "src/a.txt"), b"one\n")
+    assert look.kinds(tree / "src/other.gen") == "voiced"
 
 
 def test_no_more_processes_than_are_kept(

@@ -56,6 +56,7 @@ bash -c -l 'echo x > f'
 bash -ec 'echo x > f'
 bash -euo pipefail -c 'echo x > f'
 bash -o pipefail -c x
+bash -oe pipefail -c x
 bash -O extglob -c x
 bash +o history -c x
 bash --norc --noprofile -c x
@@ -64,6 +65,7 @@ bash --login -c x
 bash
 bash -s arg
 bash -
+bash - fix.sh
 -bash
 exe=/usr/bin/bash -bash
 bash -i
@@ -180,6 +182,7 @@ perl -pe x f
 perl -i -pe x f
 perl -i.bak -pe x f
 perl -0777 -pi -e x f
+perl -0777pe x f
 perl -lane x f
 perl -Mstrict -ne x f
 perl -I lib -e x
@@ -344,6 +347,7 @@ bash gen.sh
 ./configure < exe=/usr/bin/dash /bin/sh ./configure
 exe=/usr/bin/dash /bin/sh ./configure --prefix=/new < bash -c x
 bash -x gen.sh
+bash - gen.sh
 bash -euo pipefail gen.sh
 busybox sh gen.sh
 stdin=/tree/build.sh bash
