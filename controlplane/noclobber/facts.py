@@ -14,7 +14,9 @@ from functools import cached_property
 
 from noclobber import coverage, origins
 from noclobber.config import Config
+from noclobber.copies import Copies
 from noclobber.coverage import Coverage
+from noclobber.evidence import Evidence, is_interactive
 from noclobber.gitguard import git_holds
 from noclobber.holding import Holding
 from noclobber.ledger import Image, Key, Stamp, identify
@@ -26,12 +28,15 @@ from noclobber.rule import Kind
 from noclobber.session import Session
 from noclobber.voice import Walk
 from noclobber.walks import Walks, kind
-from noclobber.wire import Version
+from noclobber.wire import C, Version
 
 CONTENT_LIMIT = 64 << 20  # bytes; of a larger file no content is looked at
 TEXT_PROBE = 8192  # bytes; a NUL among them makes it binary
 SCOPE_AFTER = 4  # questions of one process before a scope is looked for
 UPDATE_LIMIT = 16 << 20  # bytes; what is edited in place beyond this is not kept
+
+# What leaves the old content under its other names.
+_LEAVES_INODE = frozenset((C.NC_OP_RENAME, C.NC_OP_EXCHANGE, C.NC_OP_DELETE))
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,10 @@ class Question:
 class Guarded:
     """What is protected in one session, and by which configuration."""
 
-    def __init__(
-        self, config: Config, roots: tuple[bytes, ...], repositories: Repositories
-    ) -> None:
+    def __init__(self, config: Config, session: Session, repositories: Repositories) -> None:
         self.config = config
-        self.roots = roots
+        self.roots = roots = session.roots
+        self.evidence = Evidence(session.ledger)
         self.repositories = repositories
         self.protection = Protection(
             roots,
@@ -163,11 +167,29 @@ class Gathered:
 
     @cached_property
     def known(self) -> bool:
-        return coverage.covers(self.seen, self.asked.start, self.asked.end)
+        start, end = self.asked.start, self.asked.end
+        if coverage.covers(self.seen, start, end):
+            return True
+        # What a `-c` command printed itself counts unless it is its own text
+        # that is written: a walk, where only that can make the difference.
+        if self._own_command is None or self.grade == "read":
+            return False
+        every = coverage.union(self.shown, self.authored)
+        return coverage.covers(every, start, end) and self.kind is not Kind.VOICED
 
     @cached_property
     def copied(self) -> bool:
-        return False
+        copies = Copies(
+            self.session.ledger, self.key, self.stamp, self.asked.path, self._is_lasting
+        )
+        if self.asked.op in _LEAVES_INODE and self.stat.st_nlink > 1 and copies.linked():
+            return True
+        content = self.content
+        return content is not None and copies.stand(content)
+
+    def _is_lasting(self, path: bytes) -> bool:
+        """Whether a copy at that place counts: not in a temp directory."""
+        return self.guarded.protection.standing(path).place is not Place.TEMPORARY
 
     @cached_property
     def transform(self) -> bool:
@@ -196,10 +218,14 @@ class Gathered:
 
     @cached_property
     def viewed(self) -> bool:
-        return any(
-            self.session.ledger.was_read(key)
-            for key in self.session.ledger.past(self.key, self.asked.path)
-        )
+        ledger, evidence = self.session.ledger, self.guarded.evidence
+        stood = ledger.past(self.key, self.asked.path)
+        if self.grade == "read":
+            return any(map(ledger.was_read, stood))
+        content = self.content
+        if content is not None and evidence.viewed(content, evidence.readers(stood)):
+            return True
+        return evidence.saw_other_version(stood, self.key, self.stamp)
 
     @cached_property
     def git_holds(self) -> bool:
@@ -262,13 +288,28 @@ class Gathered:
     @cached_property
     def shown(self) -> Coverage:
         """What of T's present bytes the session's commands printed."""
-        return ()
+        content = self.content
+        return self.guarded.evidence.shown(content) if content is not None else ()
+
+    @cached_property
+    def _own_command(self) -> bytes | None:
+        """W's command, where what it printed itself is no evidence for a text
+        that it was given."""
+        command = self.session.ledger.commands.get(self.image.command)
+        if command is None or not command.text or is_interactive(command):
+            return None
+        return command.id
 
     @cached_property
     def seen(self) -> Coverage:
-        """What the agent knows of T: by the grade in force, and as its author."""
-        evidence = self.shown if self.grade == "shown" else self.read
-        return coverage.union(evidence, self.authored)
+        """What the agent knew of T when W was told what to do: by the grade in
+        force, and as its author."""
+        if self.grade == "read":
+            return coverage.union(self.read, self.authored)
+        shown = self.shown
+        if self._own_command is not None and self.content is not None:
+            shown = self.guarded.evidence.shown(self.content, self._own_command)
+        return coverage.union(shown, self.authored)
 
     @cached_property
     def lineage(self) -> Lineage:

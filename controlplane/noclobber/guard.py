@@ -148,7 +148,7 @@ class Guard:
         config = self.configs.of(session.roots[0] if session.roots else None)
         known = self._guarded.get(session.id)
         if known is None or known.config is not config or known.roots != session.roots:
-            known = self._guarded[session.id] = Guarded(config, session.roots, self._repositories)
+            known = self._guarded[session.id] = Guarded(config, session, self._repositories)
         return known
 
     # Its own business.

@@ -32,11 +32,7 @@ class Session:
     first: int = 0  # ns since 1970
     last: int = 0
     ledger: Ledger = field(default_factory=Ledger)
-
-    @property
-    def attested(self) -> bool:
-        """Whether what its commands print is known: the grade is *shown*."""
-        return any(command.attested for command in self.ledger.commands.values())
+    attested: bool = False  # what its commands print is known: grade *shown*
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +128,7 @@ class Sessions:
                 known.ended = True
             return
         session.tier = tier
+        session.attested |= bool(flags & C.NC_ATTESTED)
         session.roots += tuple(r for r in wire.words(roots) if r not in session.roots)
         session.ledger.start_command(
             Command(
