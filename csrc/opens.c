@@ -90,6 +90,8 @@ open_truncating(const struct nc_opening *o)
     }
     if (fd < 0)
         return fd;
+    if ((o->flags & O_CREAT) && !st.st_size && nc_may_create(fd, -1))
+        return refuse(fd);
 done:
     errno = kept;
     nc_note_open(fd, o->dirfd, o->path, o->flags, 0);
@@ -118,6 +120,9 @@ nc_open(const struct nc_opening *o)
     if (fd < 0)
         return fd;
     if (nc_unlikely(nc_refusals) && reopens_refused(fd, o->flags))
+        return refuse(fd);
+    if ((o->flags & O_CREAT) && (o->flags & O_ACCMODE) != O_RDONLY &&
+        nc_may_create(fd, -1))
         return refuse(fd);
     nc_note_open(fd, o->dirfd, o->path, o->flags,
                  (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL));

@@ -154,6 +154,9 @@ struct nc_named {
     /* from, to */
 };
 
+/* flags of struct nc_gone */
+enum nc_gone_flags { NC_FOLDER_GONE = 1 };
+
 struct nc_gone {
     struct nc_record record;
     struct nc_version version; /* before the deletion */
@@ -181,7 +184,9 @@ enum nc_op {
     NC_OP_EXCHANGE = 4,
     NC_OP_PUNCH = 5,  /* fallocate collapses or punches */
     NC_OP_DELETE = 6, /* unlink: never denied, the content is kept */
-    NC_OP_CREATE = 7, /* a deleted name is created again */
+    NC_OP_CREATE = 7, /* a deleted name is created again: descriptors[0] is
+                       * the new file, still empty; refused, the daemon has
+                       * written the old content into it */
     NC_OP_UPDATE = 8  /* in-place open for writing: never denied */
 };
 
@@ -196,6 +201,16 @@ struct nc_question {
     uint32_t path_size;
     uint32_t other_size; /* the source's path */
     /* path, other */
+};
+
+/* A file `tombs` beside the socket, mapped by every process that creates files
+ * under a root: slot FNV-1a(path) % NC_TOMB_SLOTS counts the deleted names
+ * that might matter to a re-creation. Wrong only towards asking. */
+#define NC_TOMB_SLOTS 65536
+
+struct nc_tombs {
+    uint64_t count; /* of all slots */
+    uint8_t slots[NC_TOMB_SLOTS];
 };
 
 enum nc_verdict { NC_ALLOW = 0, NC_DENY = 1, NC_SNAPSHOT = 2 };

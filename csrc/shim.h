@@ -197,6 +197,19 @@ int nc_may_rename(int from_dir, const char *from, int to_dir, const char *to,
 void nc_note_renamed(int from_dir, const char *from, int to_dir,
                      const char *to, unsigned flags);
 
+/* The absolute path of a name, by its folder; its size, or 0. */
+size_t nc_full_path(int dirfd, const char *path, char *out);
+
+/* ---- creating anew (tombs.c) --------------------------------------- */
+
+int nc_tombs_any(void); /* was anything deleted that might matter? */
+/* May this file, just created and still empty, be there? -1: refused, and the
+ * deleted one stands there again. `source`: what is to take its place, or -1.
+ */
+int nc_may_create(int fd, int source);
+/* The same for a name that is about to be taken by a rename or a link. */
+int nc_may_take_name(int dirfd, const char *path, int source);
+
 /* ---- starting programs (process.c, spawn.c) ------------------------ */
 
 /* Keeps the session's variables and the preload's path, past any change. */

@@ -35,6 +35,16 @@ follow(int fd, struct nc_description *of)
     errno = kept;
 }
 
+static int
+is_refused(int fd, int flags)
+{
+    struct stat st;
+    if (nc_unlikely(nc_refusals) && !(flags & O_APPEND) &&
+        !nc_stat(fd, &st) && nc_was_refused(&st))
+        return 1;
+    return (flags & O_CREAT) && nc_may_create(fd, -1);
+}
+
 static FILE *
 opened(FILE *stream, const char *path, const char *mode)
 {
@@ -45,14 +55,10 @@ opened(FILE *stream, const char *path, const char *mode)
     nc_note_open(fd, AT_FDCWD, path, flags & ~O_TRUNC, 0);
     if (!nc_is_guest())
         follow(fd, nc_fd_get(fd));
-    if (nc_unlikely(nc_refusals) && !(flags & O_APPEND) &&
-        (flags & O_ACCMODE) != O_RDONLY) {
-        struct stat st;
-        if (!nc_stat(fd, &st) && nc_was_refused(&st)) {
-            fclose(stream);
-            errno = EPERM;
-            return NULL;
-        }
+    if ((flags & O_ACCMODE) != O_RDONLY && is_refused(fd, flags)) {
+        fclose(stream);
+        errno = EPERM;
+        return NULL;
     }
     return stream;
 }

@@ -69,6 +69,8 @@ syscall(long number, ...)
 #ifdef SYS_rename
     case SYS_rename:
         return rename(TEXT(0), TEXT(1));
+    case SYS_rmdir:
+        return rmdir(TEXT(0));
     case SYS_unlink:
         return unlink(TEXT(0));
     case SYS_link:

@@ -26,8 +26,8 @@ let_go(int fd, int kept)
 /* ---- renaming ------------------------------------------------------ */
 
 /* An absolute path for a report, by the name of its folder. */
-static size_t
-full_path(int dirfd, const char *path, char *out)
+size_t
+nc_full_path(int dirfd, const char *path, char *out)
 {
     const char *name = strrchr(path, '/');
     char folder[NC_PATH_MAX];
@@ -128,6 +128,8 @@ may_move(const struct moving *m, struct stat *moved)
     }
     if (target >= 0)
         nc_raw_close(target);
+    else if (S_ISREG(moved->st_mode))
+        refused = nc_may_take_name(m->to_dir, m->to, source);
     let_go(source, refused ? EPERM : kept);
     return refused;
 }
@@ -150,14 +152,17 @@ note_named(int how, const struct moving *m, const struct stat *before)
 {
     char from[NC_PATH_MAX], to[NC_PATH_MAX];
     struct stat st;
-    if (!S_ISREG(before->st_mode) || !before->st_size || nc_is_guest())
+    int is_folder = S_ISDIR(before->st_mode);
+    if (nc_is_guest() || !(is_folder ? nc_tombs_any()
+                                     : S_ISREG(before->st_mode) &&
+                                           before->st_size))
         return;
     int kept = errno;
     int fd = look_at(m->to_dir, m->to, &st);
     if (fd >= 0 && st.st_ino == before->st_ino) {
         size_t to_size = nc_path_of(fd, to, sizeof to);
         if (to_size && nc_area_of(to, to_size) == NC_AREA_ROOT) {
-            size_t from_size = full_path(m->from_dir, m->from, from);
+            size_t from_size = nc_full_path(m->from_dir, m->from, from);
             report_named(how, &st, from, from_size, to, to_size);
             nc_flush();
         }
@@ -263,6 +268,7 @@ note_deleted(const struct deleting *gone)
     };
     nc_report(&record.record, sizeof record, gone->path, gone->path_size,
               NULL, 0);
+    nc_flush();
     errno = kept;
 }
 
@@ -277,6 +283,52 @@ note_deleted(const struct deleting *gone)
         note_deleted(&gone);                   \
     return result
 
+/* Tombstones do not outlive their directory. */
+static size_t
+before_rmdir(int dirfd, const char *path, char *out)
+{
+    int kept = errno;
+    size_t size = 0;
+    if (nc_process.active && !nc_is_guest() && nc_tombs_any()) {
+        struct stat st;
+        int fd = look_at(dirfd, path, &st);
+        enum nc_area area =
+            fd >= 0 ? nc_area_of_fd(fd, out, &size) : NC_AREA_NONE;
+        if (area != NC_AREA_ROOT)
+            size = 0;
+        if (fd >= 0)
+            nc_raw_close(fd);
+    }
+    errno = kept;
+    return size;
+}
+
+static void
+note_rmdir(const char *path, size_t size)
+{
+    int kept = errno;
+    struct nc_gone record = {
+        .record = {.type = NC_GONE, .flags = NC_FOLDER_GONE},
+        .path_size = (uint32_t)size,
+    };
+    if (size) {
+        nc_report(&record.record, sizeof record, path, size, NULL, 0);
+        nc_flush();
+    }
+    errno = kept;
+}
+
+NC_EXPORT int
+rmdir(const char *path)
+{
+    char gone[NC_PATH_MAX];
+    size_t size = before_rmdir(AT_FDCWD, path, gone);
+    int result = REAL(rmdir)(path);
+    if (!result)
+        note_rmdir(gone, size);
+    return result;
+}
+
 NC_EXPORT int
 unlink(const char *path)
 {
@@ -286,8 +338,14 @@ unlink(const char *path)
 NC_EXPORT int
 unlinkat(int dirfd, const char *path, int flags)
 {
-    if (flags & AT_REMOVEDIR)
-        return REAL(unlinkat)(dirfd, path, flags);
+    if (flags & AT_REMOVEDIR) {
+        char left[NC_PATH_MAX];
+        size_t size = before_rmdir(dirfd, path, left);
+        int removed = REAL(unlinkat)(dirfd, path, flags);
+        if (!removed)
+            note_rmdir(left, size);
+        return removed;
+    }
     DELETE(dirfd, path, REAL(unlinkat)(dirfd, path, flags));
 }
 
@@ -311,9 +369,26 @@ note_linked(int from_dir, const char *from, int to_dir, const char *to)
         note_named(NC_LINKED, &moving, &st);
 }
 
+/* 0: the name may be taken. */
+static int
+may_link(int from_dir, const char *from, int to_dir, const char *to)
+{
+    int kept = errno, refused = 0;
+    struct stat st;
+    if (!nc_process.active || !nc_tombs_any())
+        return 0;
+    int source = look_at(from_dir, from, &st);
+    if (source >= 0 && S_ISREG(st.st_mode))
+        refused = nc_may_take_name(to_dir, to, source);
+    let_go(source, refused ? EPERM : kept);
+    return refused;
+}
+
 NC_EXPORT int
 link(const char *from, const char *to)
 {
+    if (may_link(AT_FDCWD, from, AT_FDCWD, to))
+        return -1;
     int result = REAL(link)(from, to);
     if (!result && nc_process.active)
         note_linked(AT_FDCWD, from, AT_FDCWD, to);
@@ -323,6 +398,8 @@ link(const char *from, const char *to)
 NC_EXPORT int
 linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
+    if (may_link(from_dir, from, to_dir, to))
+        return -1;
     int result = REAL(linkat)(from_dir, from, to_dir, to, flags);
     if (!result && nc_process.active)
         note_linked(from_dir, from, to_dir, to);
