@@ -5,11 +5,24 @@ added by force is tracked, and not ignored). Git itself answers. Where it is
 missing or fails, the rules are read here with a library.
 """
 
+import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pathspec import GitIgnoreSpec
 
 from noclobber.repository import Repositories, Repository, Stamp, stamp
+
+
+def spec_of(globs: Iterable[str]) -> GitIgnoreSpec:
+    """Globs as in .gitignore. What is none (`!` alone) counts for nothing."""
+    good: list[str] = []
+    for glob in globs:
+        with suppress(ValueError, re.error):
+            GitIgnoreSpec.from_lines([glob])
+            good.append(glob)
+    return GitIgnoreSpec.from_lines(good)
 
 
 @dataclass(frozen=True)
@@ -90,5 +103,5 @@ class Ignores:
                     text = rules.read().decode(errors="surrogateescape")
             except OSError:
                 text = ""
-            known = self._specs[file] = (now, GitIgnoreSpec.from_lines(text.splitlines()))
+            known = self._specs[file] = (now, spec_of(text.splitlines()))
         return known[1]

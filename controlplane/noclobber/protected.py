@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 
-from pathspec import GitIgnoreSpec
-
-from noclobber.ignored import Ignored, Ignores
+from noclobber.ignored import Ignored, Ignores, spec_of
 from noclobber.repository import Repositories, is_git_directory, stamp, top_of
 
 REMEMBERED = 5.0  # seconds for which a directory's nature is not looked at again
@@ -183,7 +181,7 @@ class _Globs:
     """Globs as in .gitignore."""
 
     def __init__(self, globs: Sequence[str]) -> None:
-        self._spec = GitIgnoreSpec.from_lines(globs)
+        self._spec = spec_of(globs)
         self._given = bool(globs)
         self._plain = not any(glob.startswith("!") for glob in globs)
 
