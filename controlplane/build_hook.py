@@ -56,7 +56,7 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
             build_data["tag"] = f"cp310-abi3-{platform_tag()}"
 
     def make(self, root: Path) -> None:
-        """Run make. Raises CalledProcessError, or SystemExit where make or the
+        """Run make. Raises SystemExit where it fails, or where make or the
         compiler is missing."""
         env = dict(os.environ, PYTHON=sys.executable)
         # A make above us has a job server whose descriptors pip has closed.
@@ -65,9 +65,9 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         for tool in (env.get("MAKE", "make"), env.get("CC", "cc").split()[0]):
             if not shutil.which(tool):
                 sys.exit(f"noclobber: building from source needs {tool}, a C compiler and make")
-        subprocess.run(
-            [env.get("MAKE", "make"), "-j2", "all", "native"], cwd=root, env=env, check=True
-        )
+        command = [env.get("MAKE", "make"), "-j2", "all", "native"]
+        if subprocess.run(command, cwd=root, env=env).returncode != 0:
+            sys.exit("noclobber: make failed; what it said stands above")
 
 
 def platform_tag() -> str:
