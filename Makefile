@@ -20,9 +20,9 @@ Q := $(if $(V),,@)
 
 # ---- C ----------------------------------------------------------------
 
-LAUNCHER_SOURCES := $(wildcard $(addprefix csrc/,launch.c session.c inherit.c \
-    reach.c handles.c follow.c become.c witness.c outlets.c pump.c stream.c \
-    spool.c pty.c paths.c))
+LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c \
+    handles.c follow.c become.c witness.c outlets.c pump.c stream.c spool.c \
+    pty.c paths.c)
 # What pytest calls through cffi, and what that needs.
 UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c)
 SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
