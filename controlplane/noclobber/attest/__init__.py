@@ -29,11 +29,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from noclobber import coverage
-from noclobber.attest.align import Alignment
+from noclobber.attest.align import Alignment, unbroken
 from noclobber.attest.cut import Parts
 from noclobber.attest.scan import Lines
-from noclobber.attest.spool import Index
-from noclobber.coverage import Range
+from noclobber.attest.spool import Index, Piece
+from noclobber.coverage import Coverage, Range
 
 __all__ = ["VIEW_LINES", "VIEW_SHARE", "VIEW_WEIGHT", "Spool", "seen", "viewed"]
 
@@ -66,39 +66,59 @@ class Spool:
 
     def seen(self, content: bytes) -> list[Range]:
         """Half-open byte ranges of `content` that were printed: ascending, apart."""
-        lines, found = self._align(content)
-        return self._ranges(lines, found)
+        return list(_judge(content, self._index)[0])
 
     def viewed(self, content: bytes) -> bool:
         """Whether three lines running or a tenth of `content` was printed."""
-        lines, found = self._align(content)
-        if _has_run(lines, found):
-            return True
-        size = coverage.size(tuple(self._ranges(lines, found)))
-        return size > 0 and size * VIEW_SHARE >= len(content)
+        ranges, has_run = _judge(content, self._index)
+        size = coverage.size(ranges)
+        return has_run or (size > 0 and size * VIEW_SHARE >= len(content))
 
-    def _align(self, content: bytes) -> tuple[Lines, Alignment]:
-        lines = Lines(content, self._index)
-        return lines, Alignment(lines, self._index)
 
-    def _ranges(self, lines: Lines, found: Alignment) -> list[Range]:
-        whole = [(start, lines.end(start)) for start in (lines.starts[n] for n in found.owner)]
-        made = coverage.normal(whole)
-        if coverage.covers(made, 0, lines.size):
-            return list(made)
-        return Parts(lines, self._index, found).collect(list(made))
+def _judge(content: bytes, index: Index) -> tuple[Coverage, bool]:
+    """What of the content was printed, and whether three lines running were."""
+    seen, placed, others = unbroken(content, index)
+    has_run = any(_is_run(piece, content, start) for piece, start in placed)
+    if not others or coverage.covers(seen, 0, len(content)):
+        return seen, has_run
+    lines = Lines(content, index)
+    found = Alignment(lines, others, seen)
+    whole = coverage.union(seen, _spans(lines, found.at))
+    has_run = has_run or _has_run(lines, found)
+    if not coverage.covers(whole, 0, len(content)):
+        whole = Parts(lines, index, others, found, whole).collect()
+    return whole, has_run
+
+
+def _spans(lines: Lines, at: dict[int, int]) -> Coverage:
+    return coverage.normal([lines.span(line) for line in sorted(set(at.values()))])
+
+
+def _is_run(piece: Piece, content: bytes, start: int) -> bool:
+    """Whether a piece that stands in the file at `start` has the lines of a view."""
+    first = 1 if start and content[start - 1] != 0x0A else 0
+    lines = piece.lines[first : -1 if piece.is_cut else None]
+    return len(lines) >= VIEW_LINES and _weighs(lines)
 
 
 def _has_run(lines: Lines, found: Alignment) -> bool:
-    length = weight = 0
+    run: list[bytes] = []
     last = (-1, -1)
     for slot, line in sorted(found.at.items()):
         if (slot - 1, line - 1) != last:
-            length = weight = 0
+            run = []
         last = slot, line
-        length += 1
-        weight += sum(map(_is_word, lines.key_at[line]))
-        if length >= VIEW_LINES and weight >= VIEW_WEIGHT:
+        run.append(lines.key(line) or b"")
+        if len(run) >= VIEW_LINES and _weighs(run):
+            return True
+    return False
+
+
+def _weighs(lines: list[bytes]) -> bool:
+    weight = 0
+    for line in lines:
+        weight += sum(map(_is_word, line))
+        if weight >= VIEW_WEIGHT:
             return True
     return False
 

@@ -11,109 +11,151 @@ printed. All other lines count as often as they were printed.
 from __future__ import annotations
 
 from array import array
+from itertools import compress
 
+from noclobber import coverage
 from noclobber.attest.scan import Lines
-from noclobber.attest.spool import SKIPPED, Index
+from noclobber.attest.spool import SKIPPED, Index, Piece
+from noclobber.coverage import Coverage, Range
 
 _STRETCHES = 200  # unanchored stretches looked for in one file: bounds the work
+_SEARCHED = 1 << 25  # bytes of content gone through to find pieces as they are
+
+
+def unbroken(content: bytes, index: Index) -> tuple[Coverage, list[tuple[Piece, int]], list[Piece]]:
+    """Pieces that stand in the file as they are, at one place only.
+
+    Returns their byte ranges, these pieces with their offsets, and the others.
+    """
+    if len(content) * len(index.pieces) > _SEARCHED:
+        return coverage.NOTHING, [], index.pieces
+    ranges: list[Range] = []
+    placed: list[tuple[Piece, int]] = []
+    others: list[Piece] = []
+    for piece in index.pieces:
+        for body in piece.bodies:
+            at = content.find(body.probe)
+            start = at - body.offset
+            if at < 0 or start < 0 or content.find(body.probe, at + 1) >= 0:
+                continue
+            if content.startswith(body.text, start):
+                ranges.append((start, start + len(body.text)))
+                placed.append((piece, start))
+                break
+        else:
+            others.append(piece)
+    return coverage.normal(ranges), placed, others
 
 
 class Alignment:
-    """`at` says for slots which line they stand for, `owner` the reverse.
+    """`at` says for slots which line they stand for; `owned` are all such lines.
 
-    Slots that repeat what another slot has vouched for are in `at` alone.
+    `seen` are bytes known before, and `pieces` what is still to be aligned.
     """
 
-    def __init__(self, lines: Lines, index: Index) -> None:
+    def __init__(self, lines: Lines, pieces: list[Piece], seen: Coverage) -> None:
         self.at: dict[int, int] = {}
-        self.owner: dict[int, int] = {}
+        self.owned: set[int] = set()
+        self.pieces: list[Piece] = []  # those with a line of the file
         self._lines = lines
-        self._index = index
         self._first: dict[int, bytes] = {}
         self._more: dict[int, list[bytes]] = {}
-        for key in lines.spots:
-            for slot in index.where[key]:
-                if self._first.setdefault(slot, key) is not key:
-                    self._more.setdefault(slot, []).append(key)
+        for start, end in seen:
+            self._own(start, end)
+        for piece in pieces:
+            self._enter(piece)
         self._slots = sorted(self._first)
         anchors = self._anchors()
         before = self._extend(anchors, 1)
         behind = self._extend(anchors, -1)
         self._assign(anchors, before, behind)
 
-    def keys(self, slot: int) -> list[bytes]:
-        """The keys of the file that the printed line equals in some reading."""
+    def _own(self, start: int, end: int) -> None:
+        """Lines that lie in a range of bytes as a whole."""
+        lines = self._lines
+        first = lines.number(start)
+        if lines.span(first)[0] < start:
+            first += 1
+        behind = lines.count if end >= lines.size else lines.number(end)
+        self.owned.update(range(first, behind))
+
+    def _enter(self, piece: Piece) -> None:
+        """Notes which of the piece's lines the file has, in which reading."""
+        spots = self._lines.spots
+        hits = list(
+            compress(enumerate(piece.lines, piece.base), map(spots.__contains__, piece.lines))
+        )
+        self._first.update(hits)
+        others = [(slot, text) for slot, text in piece.others if text in spots]
+        for slot, text in others:
+            if self._first.setdefault(slot, text) is not text:
+                self._more.setdefault(slot, []).append(text)
+        if hits or others:
+            self.pieces.append(piece)
+
+    def _keys_of(self, slot: int) -> list[bytes]:
         return [self._first[slot], *self._more.get(slot, ())]
 
     def _says(self, slot: int, line: int) -> bool:
-        key = self._lines.key_at.get(line)
-        if key is None:
-            return False
-        return self._first[slot] == key or key in self._more.get(slot, ())
+        key = self._lines.key(line)
+        return self._first[slot] == key or (slot in self._more and key in self._more[slot])
 
     def _anchors(self) -> dict[int, int]:
-        found: dict[int, int] = {}
-        index, spots = self._index, self._lines.spots
-        for key, lines in spots.items():
-            if len(lines) == 1:
-                for slot in index.where[key]:
-                    if slot not in found or self._says_number(slot, lines[0]):
-                        found[slot] = lines[0]
-        self._number(found)
+        spots = self._lines.spots
+        found = {s: spots[key][0] for s, key in self._first.items() if len(spots[key]) == 1}
+        for slot, keys in self._more.items():
+            for key in keys:
+                if len(spots[key]) == 1:
+                    found.setdefault(slot, spots[key][0])
+        for piece in self.pieces:
+            if piece.said:
+                self._number(piece, found)
         return found
 
-    def _says_number(self, slot: int, line: int) -> bool:
-        key = self._lines.key_at.get(line)
-        return any(n == line + 1 and t == key for n, t in self._index.said.get(slot, ()))
-
-    def _number(self, found: dict[int, int]) -> None:
+    def _number(self, piece: Piece, found: dict[int, int]) -> None:
         """Adds lines printed with their numbers, where the numbers are the file's.
 
         Those of `tail f | cat -n` are not: the lines that the file has once
         show it, or else the majority.
         """
-        said = self._index.said
-        votes: dict[int, int] = {}
-        agreed: dict[int, list[tuple[int, int]]] = {}
-        starts = sorted(self._index.firsts)
-        piece, nth = -1, 0
-        for slot in self._slots:
-            if slot not in said:
+        agreed: dict[int, int] = {}
+        votes = 0
+        for slot, said in piece.said.items():
+            if slot not in self._first:
                 continue
-            while nth < len(starts) and starts[nth] <= slot:
-                piece, nth = starts[nth], nth + 1
-            keys = self.keys(slot)
-            spoken = [n - 1 for n, text in said[slot] if n and text in keys]
+            keys = self._keys_of(slot)
+            spoken = [(n - 1, text) for n, text in said if n and text in keys]
             if not spoken:
                 continue
-            right = next((n for n in spoken if self._says_number(slot, n)), None)
+            line = next((n for n, text in spoken if self._lines.key(n) == text), -1)
             weight = 1000 if slot in found else 1
-            votes[piece] = votes.get(piece, 0) + (weight if right is not None else -weight)
-            if right is not None:
-                agreed.setdefault(piece, []).append((slot, right))
-        for piece, pairs in agreed.items():
-            if votes[piece] >= 0:
-                found.update(pairs)
+            votes += weight if line >= 0 else -weight
+            if line >= 0:
+                agreed[slot] = line
+        if votes >= 0:
+            found.update(agreed)
 
     def _extend(self, anchors: dict[int, int], step: int) -> dict[int, int]:
         """Follows each run away from its anchors, down (1) or up (-1)."""
         found: dict[int, int] = {}
-        last, expected = None, 0
+        last, expected = -1, 0
         for slot in self._slots if step > 0 else reversed(self._slots):
-            line = anchors.get(slot)
-            if line is None and last is not None and abs(slot - last) <= 1 + SKIPPED:
-                line = expected if self._says(slot, expected) else None
-            if line is None:
-                last = None
-            else:
-                found[slot] = line
-                last, expected = slot, line + step
+            line = anchors.get(slot, -1)
+            if line < 0:
+                near = last >= 0 and abs(slot - last) <= 1 + SKIPPED
+                if not near or not self._says(slot, expected):
+                    last = -1
+                    continue
+                line = expected
+            found[slot] = line
+            last, expected = slot, line + step
         return found
 
     def _take(self, slot: int, line: int) -> bool:
         """Whether the line was still free; it is the slot's now."""
-        if self.owner.setdefault(line, slot) != slot:
+        if line in self.owned:
             return False
+        self.owned.add(line)
         self.at[slot] = line
         return True
 
@@ -125,49 +167,46 @@ class Alignment:
         The first and the last line of a piece may be parts of longer lines
         that happen to equal a whole one, so others go before them.
         """
-        edges = self._index.firsts | self._index.cuts
+        ends = {p.last: p.lines[-1] for p in self.pieces if p.is_cut}
+        edges = {p.base for p in self.pieces} | ends.keys()
         likely, late = [], []
         for slot in self._slots:
             line = before.get(slot)
-            if slot in self._index.cuts and self._is_head(slot, before):
+            if slot in ends and self._is_head(slot, ends[slot], before):
                 continue
             if slot in edges and slot in anchors:
                 late.append(slot)
             elif line is not None and line == behind.get(slot):
-                self.owner.setdefault(line, slot)
                 self.at[slot] = line
             else:
                 likely.append(slot)
+        self.owned.update(self.at.values())
         for slot in late:
-            self.owner.setdefault(anchors[slot], slot)
-            self.at[slot] = anchors[slot]
+            self._take(slot, anchors[slot])
         loose = [s for s in likely if not self._settle(s, before.get(s), behind.get(s))]
         self._stretch(loose)
         self._leftover([s for s in loose if s not in self.at])
 
-    def _is_head(self, slot: int, before: dict[int, int]) -> bool:
+    def _is_head(self, slot: int, text: bytes, before: dict[int, int]) -> bool:
         """Whether a line without a newline is the head of the run's next line."""
         if slot - 1 not in before:
             return False
-        line = before[slot - 1] + 1
-        start = self._lines.start(line)
-        if start is None or line == before.get(slot):
-            return False
-        return self._lines.content.startswith(self._index.texts[slot], start)
+        key = self._lines.key(before[slot - 1] + 1)
+        return key is not None and len(key) > len(text) and key.startswith(text)
 
     def _settle(self, slot: int, *lines: int | None) -> bool:
         return any(line is not None and self._take(slot, line) for line in lines)
 
     def _stretch(self, loose: list[int]) -> None:
         """Puts runs without an anchor where the file has them and no one was yet."""
-        if len(loose) < 2 or self._lines.count > 1 << 20:
+        if len(loose) < 2:
             return
         numbers = {key: n for n, key in enumerate(self._lines.spots, 1)}
         codes = array("L", bytes(self._lines.count * array("L").itemsize))
-        for line, key in self._lines.key_at.items():
-            codes[line] = numbers[key]
-        for line in self.owner:
-            codes[line] = 0
+        for key in {key for slot in loose for key in self._keys_of(slot)}:
+            for line in self._lines.spots[key]:
+                if line not in self.owned:
+                    codes[line] = numbers[key]
         hay, tried, nth = codes.tobytes(), 0, 0
         while nth < len(loose) and tried < _STRETCHES:
             end = nth + 1
@@ -178,7 +217,7 @@ class Alignment:
                 line = _find(hay, run.tobytes(), run.itemsize)
                 tried += 1
                 if line >= 0:
-                    for slot, place in zip(loose[nth:end], range(line, self._lines.count)):
+                    for place, slot in enumerate(loose[nth:end], line):
                         self._take(slot, place)
                     at, width = line * run.itemsize, (end - nth) * run.itemsize
                     hay = hay[:at] + bytes(width) + hay[at + width :]
@@ -186,12 +225,12 @@ class Alignment:
 
     def _leftover(self, loose: list[int]) -> None:
         """Each further printed line stands for any one line that equals it."""
-        free = {}
+        free: dict[bytes, list[int]] = {}
         for slot in loose:
-            for key in self.keys(slot):
+            for key in self._keys_of(slot):
                 if key not in free:
                     spots = self._lines.spots[key]
-                    free[key] = [line for line in reversed(spots) if line not in self.owner]
+                    free[key] = [line for line in reversed(spots) if line not in self.owned]
                 if free[key]:
                     self._take(slot, free[key].pop())
                     break

@@ -8,20 +8,24 @@ line that was changed or masked between two lines that stand is no cut line.
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_right
 
 from noclobber import coverage
 from noclobber.attest.align import Alignment
+from noclobber.attest.gutters import BOM
 from noclobber.attest.scan import Lines
-from noclobber.attest.spool import HEAD, LONG, Index
-from noclobber.coverage import Range
+from noclobber.attest.spool import HEAD, LONG, OMITTED, Index, Piece
+from noclobber.coverage import Coverage, Range
 
 BLOCK = 64  # bytes by which parts of very long lines are found
 _TRIED = 64  # printed lines compared with one cut line, parts of one long line
 _PROBES = 100_000  # blocks looked up for one file
-_FRAGMENTS = 400  # ends of pieces, and holes, that are fitted to each other
-
-_OMITTED = re.compile(rb" ?[\[(<{]?(?:\.\.\.|\xe2\x80\xa6|(?:line )?truncated)[^\n]{0,80}\Z", re.I)
+_FRAGMENTS = 400  # ends of pieces that are fitted into holes: the newest
+_HOLES = 64  # and the holes: the first
+_SEARCHES = 16  # and how often then
+_ONE_LINE = 1 << 16  # bytes of a file of one line that is looked for in other lines
+_GLUED = 4  # bytes of such a line that stand for it anywhere in a piece
+_LARGE = 1 << 21  # bytes of very long lines in which a block is searched, not looked up
 
 
 def common(one: bytes, other: bytes) -> int:
@@ -44,201 +48,226 @@ def common_end(one: bytes, other: bytes) -> int:
 
 
 class Parts:
-    """Adds to `ranges` what was printed of lines that were not printed whole."""
+    """Collects what was printed of lines that were not printed whole."""
 
-    def __init__(self, lines: Lines, index: Index, found: Alignment) -> None:
-        self.ranges: list[Range] = []
+    def __init__(
+        self, lines: Lines, index: Index, pieces: list[Piece], found: Alignment, whole: Coverage
+    ) -> None:
         self._lines = lines
         self._index = index
+        self._pieces = pieces
         self._found = found
+        self._ranges: list[Range] = list(whole)
+        self._whole = whole
+        self._live = {piece.base for piece in pieces}
         self._spent: dict[int, int] = {}  # bytes of a printed line that are used
-        for slot, line in found.at.items():
-            if found.owner[line] == slot or slot not in index.firsts | index.cuts:
-                self._spent[slot] = 1 << 62
 
-    def collect(self, whole: list[Range]) -> list[Range]:
-        """Everything seen, given the whole lines that were."""
-        self.ranges = list(whole)
-        for slot, line in self._found.at.items():
-            self._behind(slot + 1, line + 1)
-            self._before(slot - 1, line - 1)
+    def collect(self) -> Coverage:
+        """Everything seen: `whole` and the parts."""
+        for piece in self._found.pieces:
+            self._beside_runs(piece)
         self._heads()
         self._only_line()
         if self._lines.wide:
             self._wide()
         self._fit()
-        return list(coverage.normal(self.ranges))
+        return coverage.normal(self._ranges)
 
-    def _room(self, slot: int) -> int:
+    def _room(self, piece: Piece, slot: int) -> int:
         """Bytes of the printed line that vouch for nothing yet."""
-        text = self._index.texts.get(slot)
-        return 0 if text is None else max(0, len(text) - self._spent.get(slot, 0))
+        text = piece.text(slot)
+        if not text or slot in self._found.at or piece.base not in self._live:
+            return 0
+        return max(0, len(text) - self._spent.get(slot, 0))
 
     def _give(self, slot: int, start: int, end: int, paid: int) -> None:
-        self.ranges.append((start, end))
+        self._ranges.append((start, end))
         self._spent[slot] = self._spent.get(slot, 0) + paid
 
     def _body(self, line: int) -> tuple[int, bytes, int] | None:
         """A line not seen whole: its start, its text, the end of its newline."""
-        start = self._lines.start(line) if line not in self._found.owner else None
-        if start is None:
+        if line in self._found.owned or not 0 <= line < self._lines.count:
             return None
-        end = self._lines.end(start)
+        start, end = self._lines.span(line)
         return start, self._lines.content[start:end].rstrip(b"\r\n"), end
 
-    def _behind(self, slot: int, line: int) -> None:
+    def _beside_runs(self, piece: Piece) -> None:
+        at = self._found.at
+        for slot in range(piece.base, piece.last + 1):
+            line = at.get(slot)
+            if line is None:
+                continue
+            if slot < piece.last and slot + 1 not in at and at.get(slot + 2) != line + 2:
+                self._behind(piece, slot + 1, line + 1)
+            if slot > piece.base and slot - 1 not in at and at.get(slot - 2) != line - 2:
+                self._before(piece, slot - 1, line - 1)
+
+    def _behind(self, piece: Piece, slot: int, line: int) -> None:
         """The line after a run may be the head of the file's next line."""
-        if self._room(slot) == 0 or self._found.at.get(slot + 1) == line + 1:
-            return
         body = self._body(line)
-        if body is None:
+        if body is None or not self._room(piece, slot):
             return
         start, text, end = body
-        size = max(common(spoken, text) for spoken in self._index.spoken(slot))
-        size = min(size, self._room(slot))
+        size = max(common(spoken, text) for spoken in piece.spoken(slot))
+        size = min(size, self._room(piece, slot))
         if size < len(text):
             if size:
                 self._give(slot, start, start + size, size)
-        elif slot in self._index.cuts or start + len(text) == end:
+        elif (piece.is_cut and slot == piece.last) or start + len(text) == end:
             self._give(slot, start, end, size)
 
-    def _before(self, slot: int, line: int) -> None:
+    def _before(self, piece: Piece, slot: int, line: int) -> None:
         """The line before a run may be the tail of the line before in the file."""
-        if slot not in self._index.texts or self._found.at.get(slot - 1) == line - 1:
-            return
-        if slot in self._spent and self._room(slot) == 0:
-            return
         body = self._body(line)
-        if body is None:
+        printed = piece.text(slot)
+        if body is None or printed is None:
             return
         start, text, end = body
-        printed = self._index.texts[slot]
-        size = min(common_end(printed, text), self._room(slot))
-        if size or slot in self._index.firsts:
+        size = min(common_end(printed, text), self._room(piece, slot))
+        if size or (slot == piece.base and not printed):
             self._give(slot, start + len(text) - size, end, size)
 
     def _heads(self) -> None:
         """`cut -c1-80`, and a harness that cuts long lines."""
-        heads = self._index.heads
-        for line in self._lines.headed:
-            body = self._body(line)
-            if body is None:
+        mark = len(BOM) if self._lines.content.startswith(BOM) else 0
+        for start in self._lines.headed:
+            if coverage.covers(self._whole, start, start + mark + 1):
                 continue
-            start, text, _ = body
-            for slot in heads.get(text[:HEAD], [])[:_TRIED]:
-                if self._spent.get(slot):
+            start += mark if start == 0 else 0
+            text = self._lines.content[start : self._lines.end(start)].rstrip(b"\r\n")
+            for piece, slot in self._index.heads.get(text[:HEAD], [])[:_TRIED]:
+                if self._spent.get(slot) or not self._room(piece, slot):
                     continue
-                size = max(self._head(spoken, text) for spoken in self._index.spoken(slot))
+                size = max(self._head(spoken, text) for spoken in piece.spoken(slot))
                 if size:
-                    self._give(slot, start, start + size, len(self._index.texts[slot]))
+                    self._give(slot, start, start + size, size)
                     break
 
     @staticmethod
     def _head(printed: bytes, text: bytes) -> int:
         size = common(printed, text)
-        if size < HEAD or (size < len(printed) and not _OMITTED.match(printed, size)):
+        if size < HEAD or (size < len(printed) and not OMITTED.match(printed, size)):
             return 0
         return size
 
     def _only_line(self) -> None:
         """A one-line file glued to what was printed before or after it."""
-        if self._lines.count != 1 or self._lines.size >= 1 << 16:
+        if self._lines.count != 1 or self._lines.size > _ONE_LINE:
             return
         body = self._body(0)
         if body is None or not body[1]:
             return
         _, text, end = body
-        for slot in self._index.firsts if len(text) < 4 else self._index.texts:
-            if self._room(slot) >= len(text):
-                printed = self._index.texts[slot]
-                if printed.startswith(text) or printed.endswith(text):
+        for piece in self._pieces:
+            slots = range(piece.base, (piece.base if len(text) < _GLUED else piece.last) + 1)
+            for slot in slots:
+                printed = piece.lines[slot - piece.base]
+                is_glued = printed.startswith(text) or printed.endswith(text)
+                if is_glued and self._room(piece, slot) >= len(text):
                     self._give(slot, 0, end, len(text))
                     return
 
     def _wide(self) -> None:
         """Parts of very long lines, found by blocks and verified byte for byte."""
         content = self._lines.content
-        slots = [s for s in self._index.long if self._room(s) >= LONG]
-        if not slots:
+        long = [(p, s) for p, s in self._index.long if self._room(p, s) >= LONG]
+        if not long:
             return
-        blocks: dict[bytes, list[int]] = {}
-        for start, end in self._lines.wide:
-            for at in range(start, end - BLOCK + 1, BLOCK):
-                blocks.setdefault(content[at : at + BLOCK], []).append(at)
-        probes = _PROBES
-        for slot in slots:
-            for text in self._index.spoken(slot):
-                if self._room(slot) >= LONG and probes > 0:
-                    probes -= self._part(slot, text, blocks)
+        blocks: dict[bytes, list[int]] | None = None
+        if sum(end - start for start, end in self._lines.wide) <= _LARGE:
+            blocks = {}
+            for start, end in self._lines.wide:
+                for at in range(start, end - BLOCK + 1, BLOCK):
+                    blocks.setdefault(content[at : at + BLOCK], []).append(at)
+        probes = _PROBES if blocks is not None else _SEARCHES
+        for piece, slot in long:
+            for text in piece.spoken(slot):
+                if self._room(piece, slot) >= LONG and probes > 0:
+                    probes -= self._part(slot, text, blocks, probes)
 
-    def _part(self, slot: int, text: bytes, blocks: dict[bytes, list[int]]) -> int:
+    def _part(
+        self, slot: int, text: bytes, blocks: dict[bytes, list[int]] | None, limit: int
+    ) -> int:
         """Number of blocks looked up to find the parts of one printed line."""
+        content = self._lines.content
         at = probes = done = parts = 0
-        while at + BLOCK <= len(text) and probes < _PROBES and parts < _TRIED:
+        while at + BLOCK <= len(text) and probes < limit and parts < _TRIED:
             probes += 1
-            start = self._place(text, at, blocks, at == done)
+            start = self._place(text[at : at + BLOCK], blocks, at == done)
             if start < 0:
-                at += 1
+                at += 1 if blocks is not None else max(BLOCK, (len(text) - BLOCK) // 2)
                 continue
-            line, end = next((s, e) for s, e in self._lines.wide if s <= start < e)
-            content = self._lines.content
+            line, end = self._wide_at(start)
             back = common_end(text[done:at], content[max(line, start - at + done) : start])
             size = common(text[at:], content[start:end])
-            stop = start + size
-            if stop == end:
-                stop = self._lines.end(stop)
+            stop = self._lines.end(end) if start + size == end else start + size
             self._give(slot, start - back, stop, back + size)
             parts += 1
             at = done = at + size
         return probes
 
-    def _place(self, text: bytes, at: int, blocks: dict[bytes, list[int]], fresh: bool) -> int:
-        """Offset in the file of the block at `at`: where a hole begins, or anywhere."""
-        block = text[at : at + BLOCK]
+    def _place(self, block: bytes, blocks: dict[bytes, list[int]] | None, fresh: bool) -> int:
+        """Offset in a very long line: where a hole begins, or anywhere; -1: nowhere."""
+        content = self._lines.content
+        seen = coverage.normal(self._ranges)
         if fresh:
-            for start, _ in self._holes():
-                if self._lines.content.startswith(block, start) and self._is_wide(start):
+            for start, end in coverage.gaps(seen, 0, self._lines.size)[:_HOLES]:
+                if end - start < BLOCK or self._wide_at(start)[1] < start + BLOCK:
+                    continue
+                if content.startswith(block, start):
                     return start
-        places = blocks.get(block)
-        if not places:
-            return -1
-        if len(places) == 1:
-            return places[0]
-        seen = coverage.normal(self.ranges)
-        for place in places[:_TRIED]:
+        if blocks is None:
+            start = content.find(block)
+            return start if start >= 0 and self._wide_at(start)[1] else -1
+        places = blocks.get(block, [])[:_TRIED]
+        for place in places:
             if not coverage.covers(seen, place, place + BLOCK):
                 return place
-        return places[0]
+        return places[0] if places else -1
 
-    def _is_wide(self, start: int) -> bool:
-        return any(s <= start < e for s, e in self._lines.wide)
-
-    def _holes(self) -> list[Range]:
-        seen = coverage.normal(self.ranges)
-        return list(coverage.gaps(seen, 0, self._lines.size))[:_TRIED]
+    def _wide_at(self, start: int) -> Range:
+        """The very long line around an offset; empty where there is none."""
+        nth = bisect_right(self._lines.wide, (start, 1 << 62)) - 1
+        found = self._lines.wide[nth] if nth >= 0 else (0, 0)
+        return found if start < found[1] else (0, 0)
 
     def _fit(self) -> None:
         """Fits the ends of pieces into the holes that are left, longest first."""
-        index, content = self._index, self._lines.content
-        ends = [s for s in index.firsts | index.cuts if not self._spent.get(s)]
-        if not ends or len(ends) > _FRAGMENTS:
-            return
-        for slot in sorted(ends, key=lambda s: (-len(index.texts[s]), s)):
-            is_cut, text = slot in index.cuts, index.texts[slot]
+        content = self._lines.content
+        holes = list(coverage.gaps(coverage.normal(self._ranges), 0, self._lines.size))[:_HOLES]
+        ends = [
+            (text, piece.is_cut and slot == piece.last, slot == piece.base, slot)
+            for piece in self._pieces
+            for slot, text in {piece.base: piece.lines[0], piece.last: piece.lines[-1]}.items()
+            if slot not in self._spent and slot not in self._found.at
+        ]
+        for text, is_cut, is_first, slot in sorted(ends[-_FRAGMENTS:], key=lambda e: -len(e[0])):
             if not is_cut:
-                text += b"\n"
-            for start, end in coverage.gaps(coverage.normal(self.ranges), 0, self._lines.size):
-                if len(text) > end - start:
+                if not is_first:
                     continue
-                sole = is_cut and slot in index.firsts
-                if (sole or is_cut) and content.startswith(text, start):
-                    at = start
-                elif (sole or not is_cut) and content.endswith(text, 0, end):
-                    at = end - len(text)
-                elif sole and len(text) >= HEAD:
-                    at = content.find(text, start, end)
-                else:
-                    at = -1
+                text += b"\n"
+            for nth, (start, end) in enumerate(holes):
+                at = _fits(content, text, start, end, is_cut, is_first)
                 if at >= 0:
                     self._give(slot, at, at + len(text), len(text))
+                    holes[nth : nth + 1] = [
+                        hole for hole in ((start, at), (at + len(text), end)) if hole[0] < hole[1]
+                    ]
                     break
+
+
+def _fits(content: bytes, text: bytes, start: int, end: int, is_cut: bool, is_first: bool) -> int:
+    """Where in a hole the end of a piece stands; -1: nowhere.
+
+    The head of a line begins a hole, the tail of one ends it, and a piece
+    without any newline may do either or, if it is long enough, neither.
+    """
+    if len(text) > end - start:
+        return -1
+    if is_cut and content.startswith(text, start):
+        return start
+    if is_first and content.endswith(text, start, end):
+        return end - len(text)
+    if is_cut and is_first and len(text) >= HEAD:
+        return content.find(text, start, end)
+    return -1

@@ -58,9 +58,7 @@ def numbered(line: bytes) -> Iterator[Reading]:
     elif rest.startswith(b"\xe2\x86\x92"):
         yield number, rest[3:]
     elif mark in (b" ", b"|", b"\xe2"):
-        if mark == b" ":
-            yield number, rest[1:]
-        elif mark == b"|":
+        if mark == b" " or mark == b"|":
             yield number, rest[1:]
         box = _BOX.match(rest)
         if box:

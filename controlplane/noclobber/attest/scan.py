@@ -6,70 +6,91 @@ chunk of which no line was printed costs one pass at the speed of C.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import accumulate, compress
 
 from noclobber.attest.gutters import BOM
 from noclobber.attest.spool import HEAD, Index
 
 _CHUNK = 1 << 16  # bytes; what stays in the processor's cache
+_FOUND = 8  # heads up to which each is looked for by itself
 WIDE = 512  # bytes from which a line is also looked for by blocks
 
 
 class Lines:
-    """The lines of `content` that stand in the index, by their number from 0.
+    """The lines of `content` by their number from 0; `spots` has the printed ones.
 
     A line's key is its text without newline, carriage returns at its end, and
-    byte order mark at the file's start.
+    byte order mark at the file's start. Where the file has a line more often
+    than it can have been printed, `spots` need not have all its numbers.
     """
 
     def __init__(self, content: bytes, index: Index) -> None:
         self.content = content
         self.size = len(content)
-        self.key_at: dict[int, bytes] = {}
-        self.starts: dict[int, int] = {}
         self.spots: dict[bytes, list[int]] = {}
-        self.headed: list[int] = []  # lines of which only a head was printed
+        self.headed: list[int] = []  # offsets of lines of which a head was printed
         self.wide: list[tuple[int, int]] = []  # very long lines, as byte ranges
         self.count = 0
-        self._mark = len(BOM) if content.startswith(BOM) else 0
+        self._firsts: list[int] = []
+        self._offsets: list[int] = []
+        self._full: set[bytes] = set()
+        self._open = (0, 0, -1)  # first line, line behind, number of the chunk
+        self._keys: list[bytes] = []
+        self._starts: list[int] = []
         at = 0
         while at < self.size:
             cut = content.find(b"\n", min(at + _CHUNK, self.size) - 1)
             end = self.size if cut < 0 else cut + 1
             self._take(at, end, index)
             at = end
+        self._offsets.append(self.size)
+        if 0 < len(index.heads) <= _FOUND:
+            self._find_heads(index)
 
-    def _take(self, at: int, end: int, index: Index) -> None:
+    def _split(self, at: int, end: int) -> tuple[list[bytes], list[bytes]]:
+        """The lines as they are, and their keys."""
         chunk = self.content[at:end]
         raw = chunk.split(b"\n")
         if not raw[-1]:
             raw.pop()
-        lines = raw
-        if b"\r" in chunk:
-            lines = [line.rstrip(b"\r") for line in raw]
-        if at == 0 and self._mark:
-            lines = [lines[0][self._mark :], *lines[1:]]
-        if len(raw) * WIDE < len(chunk) or max(map(len, raw)) >= WIDE:
+        keys = [line.rstrip(b"\r") for line in raw] if b"\r" in chunk else raw
+        if at == 0 and keys[0].startswith(BOM):
+            keys = [keys[0][len(BOM) :], *keys[1:]]
+        return raw, keys
+
+    def _take(self, at: int, end: int, index: Index) -> None:
+        raw, keys = self._split(at, end)
+        if len(raw) * WIDE < end - at or max(map(len, raw)) >= WIDE:
             self._note_wide(raw, at)
         first = self.count
-        self.count += len(lines)
-        whole = [] if index.where.keys().isdisjoint(lines) else self._hits(lines, index.where)
-        heads = [line[:HEAD] for line in lines]
-        cut = [] if index.heads.keys().isdisjoint(heads) else self._hits(heads, index.heads)
-        if not whole and not cut:
-            return
-        offsets = list(accumulate(map(len, raw), initial=at))
-        for n in whole:
-            self.key_at[first + n] = key = lines[n]
-            self.starts[first + n] = offsets[n] + n
-            if key in self.spots:
-                self.spots[key].append(first + n)
-            else:
-                self.spots[key] = [first + n]
-        for n in cut:
-            if first + n not in self.key_at:
-                self.starts[first + n] = offsets[n] + n
-                self.headed.append(first + n)
+        self.count += len(raw)
+        self._firsts.append(first)
+        self._offsets.append(at)
+        if not index.known.keys().isdisjoint(keys):
+            self._note_hits(keys, first, index.known)
+        if len(index.heads) > _FOUND:
+            heads = [line[:HEAD] for line in keys]
+            if not index.heads.keys().isdisjoint(heads):
+                starts = list(accumulate(map(len, raw), initial=at))
+                found = compress(range(len(heads)), map(index.heads.__contains__, heads))
+                self.headed += [starts[n] + n for n in found]
+
+    def _note_hits(self, keys: list[bytes], first: int, known: dict[bytes, int]) -> None:
+        spots, full = self.spots, self._full
+        if full:
+            left = set(keys).difference(full)
+            if known.keys().isdisjoint(left):
+                return
+        for n in compress(range(len(keys)), map(known.__contains__, keys)):
+            key = keys[n]
+            if key not in spots:
+                spots[key] = [first + n]
+            elif key not in full:
+                found = spots[key]
+                found.append(first + n)
+                if len(found) > 2 * known[key] + 1:
+                    full.add(key)
 
     def _note_wide(self, raw: list[bytes], at: int) -> None:
         for line in raw:
@@ -77,25 +98,50 @@ class Lines:
                 self.wide.append((at, at + len(line)))
             at += len(line) + 1
 
-    @staticmethod
-    def _hits(lines: list[bytes], known: dict[bytes, list[int]]) -> list[int]:
-        return list(compress(range(len(lines)), map(known.__contains__, lines)))
+    def _find_heads(self, index: Index) -> None:
+        mark = len(BOM) if self.content.startswith(BOM) else 0
+        for head in index.heads:
+            if self.content.startswith(head, mark):
+                self.headed.append(0)
+            at = self.content.find(b"\n" + head)
+            while at >= 0:
+                self.headed.append(at + 1)
+                at = self.content.find(b"\n" + head, at + 1)
 
-    def start(self, line: int) -> int | None:
-        """Offset of a line that is in the index, or beside one that is."""
-        found = self.starts.get(line)
-        if found is not None:
-            return found
+    def _enter(self, line: int) -> bool:
+        """Makes the line's chunk the open one; false where there is no such line."""
         if line < 0 or line >= self.count:
-            return None
-        before, behind = self.starts.get(line - 1), self.starts.get(line + 1)
-        if before is not None:
-            return self.content.index(b"\n", before) + 1
-        if behind is not None:
-            return self.content.rfind(b"\n", 0, behind - 1) + 1
-        if line == 0:
-            return 0
-        return None
+            return False
+        nth = bisect_right(self._firsts, line) - 1
+        at, end = self._offsets[nth], self._offsets[nth + 1]
+        raw, self._keys = self._split(at, end)
+        self._starts = [n + at for n, at in enumerate(accumulate(map(len, raw), initial=at))]
+        first = self._firsts[nth]
+        self._open = first, first + len(raw), nth
+        return True
+
+    def key(self, line: int) -> bytes | None:
+        """The line's key; None where there is no such line."""
+        first, behind, _ = self._open
+        if not first <= line < behind:
+            if not self._enter(line):
+                return None
+            first = self._open[0]
+        return self._keys[line - first]
+
+    def span(self, line: int) -> tuple[int, int]:
+        """The bytes of a line that there is, its newline included."""
+        if not self._open[0] <= line < self._open[1]:
+            self._enter(line)
+        at = line - self._open[0]
+        return self._starts[at], min(self._starts[at + 1], self.size)
+
+    def number(self, offset: int) -> int:
+        """Number of the line that the offset is in."""
+        nth = max(bisect_right(self._offsets, offset) - 1, 0)
+        if nth >= len(self._firsts):
+            return self.count
+        return self._firsts[nth] + self.content.count(b"\n", self._offsets[nth], offset)
 
     def end(self, start: int) -> int:
         """Offset behind the line that starts there, its newline included."""

@@ -1,12 +1,15 @@
 """What was printed, indexed by line while it comes in.
 
 A session prints much and replaces little: each line is hashed once, when its
-piece arrives, and judging a file then costs what the file costs. A printed
-line is known by its *slot*, a number; lines that follow each other in one
-piece have slots that follow each other, and between two pieces lies a gap.
+piece arrives, and judging a file then costs little more than the file does. A
+printed line is known by its *slot*, a number; lines that follow each other in
+one piece have slots that follow each other, and between two pieces lies a gap.
 """
 
 from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
 
 from noclobber.attest.gutters import BOM, Reading, readings, uncoloured
 
@@ -22,73 +25,128 @@ LONG = 127
 """Bytes from which a printed line may be a part of a very long one: a text
 this long holds an aligned 64-byte block whatever its offset."""
 
+OMITTED = re.compile(rb" ?[\[(<{]?(?:\.\.\.|\xe2\x80\xa6|(?:line )?truncated)[^\n]{0,80}\Z", re.I)
+"""What a harness puts where it cut a line."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A piece as one text, and the line in it that finds it in a file."""
+
+    text: bytes
+    probe: bytes
+    offset: int
+
+
+@dataclass
+class Piece:
+    """One contiguous piece of a command's output."""
+
+    base: int
+    lines: list[bytes]
+    is_cut: bool
+    """Whether its last line had no newline."""
+    said: dict[int, list[Reading]]
+    """What else a slot's line may say."""
+    others: list[tuple[int, bytes]] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+
+    @property
+    def last(self) -> int:
+        """The slot of its last line."""
+        return self.base + len(self.lines) - 1
+
+    def text(self, slot: int) -> bytes | None:
+        """The printed line, colours taken off."""
+        at = slot - self.base
+        return self.lines[at] if 0 <= at < len(self.lines) else None
+
+    def spoken(self, slot: int) -> list[bytes]:
+        """Everything that the printed line may say, itself first."""
+        text = self.lines[slot - self.base]
+        found = self.said.get(slot)
+        return [text] if found is None else [text, *(t for _, t in found if t != text)]
+
 
 class Index:
-    """Printed lines by their text, by the text behind a gutter, and by head."""
+    """All pieces; `known` says how often each text may have been printed."""
 
     def __init__(self) -> None:
-        self.texts: dict[int, bytes] = {}
-        self.said: dict[int, list[Reading]] = {}
-        self.where: dict[bytes, list[int]] = {}
-        self.heads: dict[bytes, list[int]] = {}
-        self.long: list[int] = []
-        self.firsts: set[int] = set()
-        self.cuts: set[int] = set()  # last lines without a newline
+        self.pieces: list[Piece] = []
+        self.known: dict[bytes, int] = {}
+        self.heads: dict[bytes, list[tuple[Piece, int]]] = {}
+        self.long: list[tuple[Piece, int]] = []
         self._next = 0
 
-    def add(self, piece: bytes) -> None:
+    def add(self, text: bytes) -> None:
         """Takes in one contiguous piece of a command's output."""
-        if not piece:
-            return
-        coloured = b"\x1b" in piece
-        lines = uncoloured(piece).split(b"\n")
+        lines = uncoloured(text).split(b"\n")
         is_cut = bool(lines[-1])
         if not is_cut:
             lines.pop()
         if not lines:
             return
-        carried = b"\r" in piece
-        if carried:
+        if b"\r" in text:
             lines = [line.rstrip(b"\r") for line in lines]
+        said = readings(lines)
+        if b"\x1b" in text:
+            _raw(text, lines, said)
+        if BOM in text:
+            _unmarked(lines, said)
         base = self._next
         self._next += len(lines) + SKIPPED + 2
-        self.firsts.add(base)
-        if is_cut:
-            self.cuts.add(base + len(lines) - 1)
-        said = readings(lines)
-        if coloured:
-            _raw(piece, lines, said)
-        if BOM in piece:
-            _unmarked(lines, said)
-        self._enter(base, lines, said)
+        piece = Piece(base, lines, is_cut, {base + at: found for at, found in said.items()})
+        self.pieces.append(piece)
+        self._count(piece)
+        self._note_heads(piece)
+        piece.bodies = _bodies(piece)
 
-    def _enter(self, base: int, lines: list[bytes], said: dict[int, list[Reading]]) -> None:
-        where, heads = self.where, self.heads
-        for slot, line in enumerate(lines, base):
-            if line in where:
-                where[line].append(slot)
-            else:
-                where[line] = [slot]
-            if len(line) >= HEAD:
-                heads.setdefault(line[:HEAD], []).append(slot)
-                if len(line) >= LONG:
-                    self.long.append(slot)
-        self.texts.update(enumerate(lines, base))
-        for at, found in said.items():
-            slot = base + at
-            self.said[slot] = found
+    def _count(self, piece: Piece) -> None:
+        known = self.known
+        for line in piece.lines:
+            known[line] = known.get(line, 0) + 1
+        for slot, found in piece.said.items():
+            line = piece.lines[slot - piece.base]
             for text in {text for _, text in found}:
-                if text == lines[at]:
-                    continue
-                where.setdefault(text, []).append(slot)
-                if len(text) >= HEAD and text[:HEAD] != lines[at][:HEAD]:
-                    heads.setdefault(text[:HEAD], []).append(slot)
+                if text != line:
+                    known[text] = known.get(text, 0) + 1
+                    piece.others.append((slot, text))
 
-    def spoken(self, slot: int) -> list[bytes]:
-        """Everything that the printed line may say, itself first."""
-        text = self.texts[slot]
-        found = self.said.get(slot)
-        return [text] if found is None else [text, *(t for _, t in found if t != text)]
+    def _note_heads(self, piece: Piece) -> None:
+        """Lines that look cut: the longest of their piece, very long, or marked."""
+        sizes = list(map(len, piece.lines))
+        widest = max(sizes)
+        if widest < HEAD:
+            return
+        for slot, size in enumerate(sizes, piece.base):
+            if size < min(widest, LONG):
+                if size < HEAD or not _is_marked(piece.lines[slot - piece.base]):
+                    continue
+            elif size >= LONG:
+                self.long.append((piece, slot))
+            for head in {text[:HEAD] for text in piece.spoken(slot) if len(text) >= HEAD}:
+                self.heads.setdefault(head, []).append((piece, slot))
+
+
+def _is_marked(line: bytes) -> bool:
+    return line[-1:] in (b".", b"]", b")", b">", b"}", b"\xa6") and bool(OMITTED.search(line))
+
+
+def _bodies(piece: Piece) -> list[Body]:
+    """The piece as text, and as text without its gutter where it has one."""
+    made = [_body(piece.lines, piece.is_cut)]
+    if len(piece.said) == len(piece.lines):
+        stripped = [found[0][1] for found in piece.said.values()]
+        made.append(_body(stripped, piece.is_cut))
+    return [body for body in made if body is not None]
+
+
+def _body(lines: list[bytes], is_cut: bool) -> Body | None:
+    probe = max(lines, key=len)
+    if len(probe) < HEAD:
+        return None
+    offset = sum(map(len, lines[: lines.index(probe)])) + lines.index(probe)
+    return Body(b"\n".join(lines) + (b"" if is_cut else b"\n"), probe, offset)
 
 
 def _raw(piece: bytes, lines: list[bytes], said: dict[int, list[Reading]]) -> None:

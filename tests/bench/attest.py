@@ -1,0 +1,103 @@
+"""How long it takes to judge a file against what was printed.
+
+    python tests/bench/attest.py
+
+Prints, for each situation, the best of five in milliseconds of processor
+time and the limit that it is held to; exits 1 where one is over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from noclobber.attest import Spool, seen
+
+SHOWN = 30_000  # bytes kept of one command's output
+
+
+def source(size: int, seed: int, repeats: float = 0.3) -> bytes:
+    """Something like source text: lines of about 40 bytes, many of them alike."""
+    pick = random.Random(seed)
+    common = [b"", b"    }", b"        return None", b"    else:", b"}"]
+    made: list[bytes] = []
+    length = 0
+    while length < size:
+        if pick.random() < repeats:
+            line = pick.choice(common)
+        else:
+            word = hashlib.md5(b"%d %d" % (seed, len(made))).hexdigest()
+            line = b"    value_%s = call(%d, %s)" % (word[:6].encode(), length, word[6:20].encode())
+        made.append(line)
+        length += len(line) + 1
+    return b"\n".join(made)[: size - 1] + b"\n"
+
+
+def cut(text: bytes) -> list[bytes]:
+    """A command's output as it is kept: its head and its tail."""
+    return [text] if len(text) <= SHOWN else [text[: SHOWN // 2], text[-SHOWN // 2 :]]
+
+
+def gutter(text: bytes, first: int = 1) -> bytes:
+    """`cat -n` of it."""
+    lines = text.splitlines()
+    return b"".join(b"%6d\t%s\n" % (first + n, line) for n, line in enumerate(lines))
+
+
+def numbers(size: int) -> bytes:
+    """`seq`: the shortest lines there are, no two alike."""
+    return b"".join(b"%d\n" % n for n in range(size // 5))[:size]
+
+
+def situations() -> Iterator[tuple[str, float, Callable[[], object]]]:
+    """Name, limit in ms, what is timed."""
+    for name, size, limit in (("100 kB", 10**5, 10), ("1 MB", 10**6, 10), ("10 MB", 10**7, 100)):
+        text, other = source(size, 1), source(size, 2)
+        shown = cut(text)
+        yield f"{name} of source, cat", limit, lambda t=text, s=shown: seen(t, s)
+        shown = cut(gutter(text[:20_000]))
+        yield f"{name} of source, cat -n of its head", limit, lambda t=text, s=shown: seen(t, s)
+        shown = cut(other)
+        yield f"{name} of source, other output", limit, lambda t=text, s=shown: seen(t, s)
+        text = numbers(size)
+        yield f"{name} of seq, cat", limit, lambda t=text, s=cut(text): seen(t, s)
+        yield f"{name} of equal lines", limit, lambda t=b"    pass\n" * (size // 9): seen(t, cut(t))
+        text = source(size, 3).replace(b"\n", b";")
+        yield f"{name} in one line, cat", limit, lambda t=text, s=cut(text): seen(t, s)
+    text = source(10**5, 1)
+    views = [text[n : n + SHOWN] for n in range(0, len(text), SHOWN)]
+    others = [source(SHOWN, seed) for seed in range(10, 106)]
+    spool = Spool(others + views)
+    yield "100 kB against 100 commands, 4 of them views", 30, lambda: spool.seen(text)
+    lines = text.splitlines(keepends=True)
+    halves = [b"".join(lines[n : n + 500]) for n in range(0, 1000, 10)]
+    half = Spool(halves)
+    yield "100 kB against 100 views of its first half", 30, lambda: half.seen(text)
+    gutters = Spool([gutter(h) for h in halves])
+    yield "100 kB against 100 numbered views of a half", 30, lambda: gutters.seen(text)
+    minified = source(10**5, 3).replace(b"\n", b";")
+    yield "100 kB in one line against 100 commands", 30, lambda: spool.seen(minified)
+    yield "indexing 30 kB of source", 10, lambda: Spool([others[0]])
+    yield "indexing 30 kB of cat -n", 10, lambda: Spool([gutter(others[0])[:SHOWN]])
+    yield "indexing 30 kB of seq", 10, lambda: Spool([numbers(SHOWN)])
+
+
+def main() -> int:
+    """Prints the figures."""
+    over = 0
+    for name, limit, work in situations():
+        best = float("inf")
+        for _ in range(5):
+            began = time.process_time()
+            work()
+            best = min(best, (time.process_time() - began) * 1000)
+        over += best > limit
+        print(f"{name:46} {best:8.2f} ms   limit {limit:3} {'OVER' if best > limit else ''}")
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
