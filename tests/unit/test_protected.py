@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from noclobber import gitask, repository
@@ -526,15 +527,18 @@ def test_a_git_that_hangs_is_waited_for_once(
     hanging.close()
 
 
+def gits() -> list[psutil.Process]:
+    """The git processes of this one."""
+    return [child for child in psutil.Process().children() if child.name() == "git"]
+
+
 def test_a_git_that_was_killed_is_started_again(tree: Path, repositories: Repositories) -> None:
     look = Look(repositories, tree)
     git(tree, "rm", "-q", "--cached", "src/a.txt")  # HEAD alone holds it
     assert look.kinds(tree / "out.gen") == "voiced"
     assert git_holds(repositories, os.fsencode(tree / "src/a.txt"), b"one\n")
-    for child in subprocess.run(
-        ["pgrep", "-P", str(os.getpid()), "git"], capture_output=True, text=True
-    ).stdout.split():
-        os.kill(int(child), 9)
+    for child in gits():
+        child.kill()
     time.sleep(0.05)
     assert git_holds(repositories, os.fsencode(tree / "src/a.txt"), b"one\n")
     assert look.kinds(tree / "src/other.gen") == "voiced"
@@ -548,11 +552,9 @@ def test_no_more_processes_than_are_kept(
         git(None, "init", "-q", str(tmp_path / f"r{n}"))
         write(tmp_path / f"r{n}/.gitignore", "*.gen\n")
         assert Look(repositories, tmp_path).kinds(tmp_path / f"r{n}/a.gen") == "voiced"
-    children = ["pgrep", "-P", str(os.getpid()), "git"]
-    running = subprocess.run(children, capture_output=True, text=True).stdout.split()
-    assert len(running) <= 4
+    assert len(gits()) <= 4
     repositories.close()
-    assert subprocess.run(children, capture_output=True, text=True).stdout == ""
+    assert gits() == []
 
 
 def test_git_leaves_no_trace(tree: Path, repositories: Repositories) -> None:
