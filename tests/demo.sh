@@ -64,7 +64,8 @@ agent "cat > prices.csv <<'END'
 $(cat "$home/out")
 END"
 refused
-grep -q prices.csv "$home/err" || die "the message does not name the file"
+grep -q "sed -n '201," "$home/err" ||
+    die "the message does not say how to see the rest"
 cmp -s prices.csv "$home/prices.csv" || die "prices.csv was changed"
 holds prices.csv 5000
 
