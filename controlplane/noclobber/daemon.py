@@ -16,6 +16,7 @@ import socket
 import struct
 import sys
 import time
+import traceback
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -182,6 +183,10 @@ class Daemon:
                 log(f"pid {connection.speaker.pid}: {error}; connection dropped")
                 self._drop(connection)
                 return
+            except Exception:
+                log(f"pid {connection.speaker.pid}: reports lost\n{traceback.format_exc()}")
+                self._drop(connection)
+                return
             if count < BUFFER:
                 return
 
@@ -222,6 +227,11 @@ class Daemon:
             self._send(connection, reply)
         except (WireError, OSError) as error:
             log(f"pid {connection.speaker.pid}: {error}; connection dropped")
+            self._drop(connection)
+        except Exception:
+            # A fault of ours: this question stays without an answer, which
+            # the asking process takes for a refusal; all others go on.
+            log(f"pid {connection.speaker.pid}: no answer\n{traceback.format_exc()}")
             self._drop(connection)
         finally:
             for fd in fds:

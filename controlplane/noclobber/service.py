@@ -7,6 +7,7 @@ environment of whoever started it.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import json
@@ -15,6 +16,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -161,8 +163,10 @@ def _detach(reading: int, writing: int) -> None:
                 _clean_environment(),
             )
         status = run(writing)
-    except BaseException as error:  # the caller waits for a word
-        os.write(writing, str(error).encode()[:500])
+    except BaseException as error:  # the caller may wait for a word
+        print(traceback.format_exc(), file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            os.write(writing, f"{type(error).__name__}: {error}".encode()[:500])
     finally:
         os._exit(status)
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from rich.table import Table
 
 from noclobber import places, receipts
 from noclobber.cli.common import Failed, all_receipts, console, printable, told
 
 POLL = 0.2  # s between two looks at a file that is followed
+
+_BY_MAX = 60  # characters of a command line
 
 _COLOURS = {"deny": "bold red", "snapshot": "yellow", "allow": "green"}
 
@@ -43,38 +44,30 @@ def log(as_json: bool, follow: bool, session: str | None, verdict: str | None) -
     if as_json:
         for found in wanted:
             click.echo(json.dumps(found))
-    elif follow:
-        for found in wanted:
-            console().print(*_row(found), sep="  ")
-    else:
-        _table(list(wanted))
-
-
-def _table(found: list[dict[str, Any]]) -> None:
-    if not found:
-        click.echo("No receipts: nothing was refused, and nothing had to be kept.")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("time", "verdict", "row", "seen", "lines", "path", "by"):
-        table.add_column(title, no_wrap=title != "path", overflow="fold")
-    for each in found:
-        table.add_row(*_row(each))
-    console().print(table)
+    out, number = console(), 0
+    for number, found in enumerate(wanted, 1):  # noqa: B007 (counted)
+        out.print(_line(found))
+    if not number:
+        click.echo("No receipts: nothing was refused, and nothing had to be kept.")
 
 
-def _row(found: dict[str, Any]) -> list[str]:
+def _line(found: dict[str, Any]) -> str:
+    """One receipt for people: when, what, how much of it was known, by whom."""
     verdict = str(found.get("verdict", "?"))
-    colour = _COLOURS.get(verdict, "")
+    unit = "lines" if found.get("total_lines") else "bytes"
+    seen, total = found.get(f"seen_{unit}"), found.get(f"total_{unit}")
     argv = found.get("argv") or [found.get("exe", "?")]
-    return [
-        str(found.get("time", "?"))[:19].replace("T", " "),
-        f"[{colour}]{verdict}[/]" if colour else verdict,
-        str(found.get("row", "?")),
-        f"{found.get('seen_bytes')}/{found.get('total_bytes')} bytes {found.get('grade', '')}",
-        f"{found.get('seen_lines')}/{found.get('total_lines')}",
-        _plain(printable(str(found.get("path", "?")))),
-        _plain(" ".join(printable(str(word)) for word in argv[:3])),
-    ]
+    by = " ".join(printable(str(word)) for word in argv)
+    if len(by) > _BY_MAX:
+        by = by[: _BY_MAX - 3] + "..."
+    return (
+        f"[dim]{str(found.get('time', '?'))[:19].replace('T', ' ')}[/]  "
+        f"[{_COLOURS.get(verdict, 'bold')}]{verdict:<8}[/]  "
+        f"{found.get('op', '?'):<8}  {_plain(printable(str(found.get('path', '?'))))}  "
+        f"{seen} of {total} {unit} {found.get('grade', '')}  "
+        f"[dim]row {found.get('row', '?')}, by {_plain(by)}[/]"
+    )
 
 
 def _plain(text: str) -> str:
