@@ -43,7 +43,7 @@ VIEW_LINES = 3
 VIEW_SHARE = 10
 """A view is also one part in so many of the file's bytes."""
 
-VIEW_WEIGHT = 8
+VIEW_WEIGHT = 3
 """Letters and digits that the lines of a view hold together at the least:
 three closing braces are in every file."""
 
