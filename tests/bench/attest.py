@@ -63,10 +63,10 @@ def situations() -> Iterator[tuple[str, float, Callable[[], object]]]:
         shown = cut(other)
         yield f"{name} of source, other output", limit, lambda t=text, s=shown: seen(t, s)
         text = numbers(size)
-        yield f"{name} of seq, cat", limit, lambda t=text, s=cut(text): seen(t, s)
+        yield f"{name} of seq, cat", limit, lambda t=text: seen(t, cut(t))
         yield f"{name} of equal lines", limit, lambda t=b"    pass\n" * (size // 9): seen(t, cut(t))
         text = source(size, 3).replace(b"\n", b";")
-        yield f"{name} in one line, cat", limit, lambda t=text, s=cut(text): seen(t, s)
+        yield f"{name} in one line, cat", limit, lambda t=text: seen(t, cut(t))
     text = source(10**5, 1)
     views = [text[n : n + SHOWN] for n in range(0, len(text), SHOWN)]
     others = [source(SHOWN, seed) for seed in range(10, 106)]

@@ -3,9 +3,9 @@
 Every printed line stands for at most one line of the file. Where the file has
 the same line many times, its neighbours decide: lines that the file has once,
 and lines printed with their number, are anchors; from them runs extend both
-ways for as long as printed and present lines stay equal. What lies between
-two anchors of one run can only be that part of the file, however often it was
-printed. All other lines count as often as they were printed.
+ways for as long as printed and present lines stay equal. A line of one run is
+that line of the file, however often it was printed; one that two runs claim,
+or none, counts as often as it was printed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from array import array
 from itertools import compress
 
 from noclobber import coverage
+from noclobber.attest.gutters import BOM
 from noclobber.attest.scan import Lines
 from noclobber.attest.spool import SKIPPED, Index, Piece
 from noclobber.coverage import Coverage, Range
@@ -39,12 +40,23 @@ def unbroken(content: bytes, index: Index) -> tuple[Coverage, list[tuple[Piece, 
             if at < 0 or start < 0 or content.find(body.probe, at + 1) >= 0:
                 continue
             if content.startswith(body.text, start):
-                ranges.append((start, start + len(body.text)))
+                ranges.append(_ends(content, start, start + len(body.text)))
                 placed.append((piece, start))
                 break
         else:
             others.append(piece)
     return coverage.normal(ranges), placed, others
+
+
+def _ends(content: bytes, start: int, end: int) -> Range:
+    """The range, with a byte order mark before it and a line's end behind it."""
+    if start == len(BOM) and content.startswith(BOM):
+        start = 0
+    if end and content[end - 1] != 0x0A:
+        for newline in (b"\n", b"\r\n"):
+            if content.startswith(newline, end):
+                end += len(newline)
+    return start, end
 
 
 class Alignment:
@@ -103,10 +115,6 @@ class Alignment:
     def _anchors(self) -> dict[int, int]:
         spots = self._lines.spots
         found = {s: spots[key][0] for s, key in self._first.items() if len(spots[key]) == 1}
-        for slot, keys in self._more.items():
-            for key in keys:
-                if len(spots[key]) == 1:
-                    found.setdefault(slot, spots[key][0])
         for piece in self.pieces:
             if piece.said:
                 self._number(piece, found)
@@ -168,15 +176,18 @@ class Alignment:
         that happen to equal a whole one, so others go before them.
         """
         ends = {p.last: p.lines[-1] for p in self.pieces if p.is_cut}
-        edges = {p.base for p in self.pieces} | ends.keys()
+        begins = {p.base: p.lines[0] for p in self.pieces}
+        edges = begins.keys() | ends.keys()
         likely, late = [], []
         for slot in self._slots:
-            line = before.get(slot)
+            line = before.get(slot, behind.get(slot))
             if slot in ends and self._is_head(slot, ends[slot], before):
+                continue
+            if slot in begins and self._is_tail(slot, begins[slot], behind):
                 continue
             if slot in edges and slot in anchors:
                 late.append(slot)
-            elif line is not None and line == behind.get(slot):
+            elif line is not None and line == behind.get(slot, line):
                 self.at[slot] = line
             else:
                 likely.append(slot)
@@ -193,6 +204,13 @@ class Alignment:
             return False
         key = self._lines.key(before[slot - 1] + 1)
         return key is not None and len(key) > len(text) and key.startswith(text)
+
+    def _is_tail(self, slot: int, text: bytes, behind: dict[int, int]) -> bool:
+        """Whether a piece's first line is the tail of the line before the run."""
+        if slot + 1 not in behind or not text:
+            return False
+        key = self._lines.key(behind[slot + 1] - 1)
+        return key is not None and len(key) > len(text) and key.endswith(text)
 
     def _settle(self, slot: int, *lines: int | None) -> bool:
         return any(line is not None and self._take(slot, line) for line in lines)
@@ -226,7 +244,7 @@ class Alignment:
     def _leftover(self, loose: list[int]) -> None:
         """Each further printed line stands for any one line that equals it."""
         free: dict[bytes, list[int]] = {}
-        for slot in loose:
+        for slot in sorted(loose, key=self._more.__contains__):
             for key in self._keys_of(slot):
                 if key not in free:
                     spots = self._lines.spots[key]

@@ -9,6 +9,7 @@ line that was changed or masked between two lines that stand is no cut line.
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 
 from noclobber import coverage
 from noclobber.attest.align import Alignment
@@ -110,11 +111,10 @@ class Parts:
         start, text, end = body
         size = max(common(spoken, text) for spoken in piece.spoken(slot))
         size = min(size, self._room(piece, slot))
-        if size < len(text):
-            if size:
-                self._give(slot, start, start + size, size)
-        elif (piece.is_cut and slot == piece.last) or start + len(text) == end:
+        if size == len(text) and piece.is_cut and slot == piece.last:
             self._give(slot, start, end, size)
+        elif size:
+            self._give(slot, start, start + size, size)
 
     def _before(self, piece: Piece, slot: int, line: int) -> None:
         """The line before a run may be the tail of the line before in the file."""
@@ -233,41 +233,65 @@ class Parts:
 
     def _fit(self) -> None:
         """Fits the ends of pieces into the holes that are left, longest first."""
-        content = self._lines.content
         holes = list(coverage.gaps(coverage.normal(self._ranges), 0, self._lines.size))[:_HOLES]
-        ends = [
-            (text, piece.is_cut and slot == piece.last, slot == piece.base, slot)
-            for piece in self._pieces
-            for slot, text in {piece.base: piece.lines[0], piece.last: piece.lines[-1]}.items()
-            if slot not in self._spent and slot not in self._found.at
-        ]
-        for text, is_cut, is_first, slot in sorted(ends[-_FRAGMENTS:], key=lambda e: -len(e[0])):
-            if not is_cut:
-                if not is_first:
-                    continue
-                text += b"\n"
-            for nth, (start, end) in enumerate(holes):
-                at = _fits(content, text, start, end, is_cut, is_first)
-                if at >= 0:
-                    self._give(slot, at, at + len(text), len(text))
-                    holes[nth : nth + 1] = [
-                        hole for hole in ((start, at), (at + len(text), end)) if hole[0] < hole[1]
-                    ]
-                    break
+        left = [end for p in self._pieces for end in _ends(p) if self._is_free(end)]
+        left = sorted(left[-_FRAGMENTS:], key=lambda end: -len(end.text))
+        while left:
+            rest = [end for end in left if self._is_free(end) and not self._fill(holes, end)]
+            if len(rest) == len(left):
+                return
+            left = rest
+
+    def _is_free(self, end: _End) -> bool:
+        return not any(s in self._spent or s in self._found.at for s in end.slots)
+
+    def _fill(self, holes: list[Range], end: _End) -> bool:
+        """Whether the end of a piece fits into one of the holes, which shrinks."""
+        for nth, (start, behind) in enumerate(holes):
+            at = end.fits(self._lines.content, start, behind)
+            if at < 0:
+                continue
+            for slot in end.slots:
+                self._give(slot, at, at + len(end.text), len(end.text))
+            parts = (start, at), (at + len(end.text), behind)
+            holes[nth : nth + 1] = [hole for hole in parts if hole[0] < hole[1]]
+            return True
+        return False
 
 
-def _fits(content: bytes, text: bytes, start: int, end: int, is_cut: bool, is_first: bool) -> int:
-    """Where in a hole the end of a piece stands; -1: nowhere.
+@dataclass(frozen=True)
+class _End:
+    """What may be a part of a line or two: an end of a piece, or a small piece."""
 
-    The head of a line begins a hole, the tail of one ends it, and a piece
-    without any newline may do either or, if it is long enough, neither.
-    """
-    if len(text) > end - start:
+    text: bytes
+    is_head: bool
+    is_tail: bool
+    slots: tuple[int, ...]
+
+    def fits(self, content: bytes, start: int, end: int) -> int:
+        """Where in a hole it stands; -1: nowhere.
+
+        The head of a line begins a hole, the tail of one ends it, and a piece
+        may do either or, if it is long enough, neither.
+        """
+        if len(self.text) > end - start:
+            return -1
+        if self.is_head and content.startswith(self.text, start):
+            return start
+        if self.is_tail and content.endswith(self.text, start, end):
+            return end - len(self.text)
+        if self.is_head and self.is_tail and len(self.text) >= HEAD:
+            return content.find(self.text, start, end)
         return -1
-    if is_cut and content.startswith(text, start):
-        return start
-    if is_first and content.endswith(text, start, end):
-        return end - len(text)
-    if is_cut and is_first and len(text) >= HEAD:
-        return content.find(text, start, end)
-    return -1
+
+
+def _ends(piece: Piece) -> list[_End]:
+    first, last = piece.lines[0], piece.lines[-1]
+    made = []
+    if len(piece.lines) <= 2:  # no line of it need be whole
+        text = b"\n".join(piece.lines) + (b"" if piece.is_cut else b"\n")
+        made.append(_End(text, True, True, tuple(range(piece.base, piece.last + 1))))
+    made.append(_End(first + b"\n", False, True, (piece.base,)))
+    if piece.is_cut:
+        made.append(_End(last, True, False, (piece.last,)))
+    return made if len(piece.lines) > 1 or not piece.is_cut else made[:1]

@@ -107,7 +107,8 @@ class Index:
             known[line] = known.get(line, 0) + 1
         for slot, found in piece.said.items():
             line = piece.lines[slot - piece.base]
-            for text in {text for _, text in found}:
+            # The longest first: the less was taken off, the more was compared.
+            for text in sorted(dict.fromkeys(text for _, text in found), key=len, reverse=True):
                 if text != line:
                     known[text] = known.get(text, 0) + 1
                     piece.others.append((slot, text))
