@@ -50,6 +50,7 @@ nc_description_new(enum nc_kind kind)
         found->area = 0;
         found->position = found->block = found->bytes = 0;
         found->path_size = 0;
+        found->stream = NULL;
         memset(&found->version, 0, sizeof found->version);
         memset(&found->opened, 0, sizeof found->opened);
         return found; /* refs stays UINT32_MAX until the first hold */

@@ -45,6 +45,7 @@ struct nc_description {
     struct nc_version version; /* when reading began; a pipe's identity */
     struct nc_version opened;  /* a writer's, when it was opened */
     struct nc_coverage coverage;
+    void *stream; /* stdio's FILE that writes through it, or NULL */
     uint16_t path_size;
     char path[NC_PATH_KEPT];
 };

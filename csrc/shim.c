@@ -268,6 +268,8 @@ start(int arguments, char **argv, char **environment)
 __attribute__((destructor)) static void
 end(void)
 {
-    if (nc_process.active && !nc_is_guest())
-        nc_settle(NC_AT_EXIT);
+    if (!nc_process.active || nc_is_guest())
+        return;
+    nc_streams_flush(); /* stdio itself does so only after this */
+    nc_settle(NC_AT_EXIT);
 }

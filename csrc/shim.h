@@ -176,6 +176,9 @@ void nc_sample(int fd, struct nc_description *of); /* by the offset */
 void nc_maps_settle(enum nc_moment moment);
 void nc_maps_forget(void);
 
+/* What stdio still holds of files that are followed (streams.c). */
+void nc_streams_flush(void);
+
 /* ---- replacing (replaces.c, tree.c) -------------------------------- */
 
 struct nc_opening {

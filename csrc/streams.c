@@ -21,12 +21,14 @@ flags_of(const char *mode)
 
 /* The C library will read, and nobody will see it ask for the version. */
 static void
-follow(int fd, struct nc_description *of)
+follow(FILE *stream, int fd, struct nc_description *of)
 {
     struct stat st;
     if (of == NC_NOTHING || of == NC_UNKNOWN || of->kind != NC_FILE)
         return;
     of->flags |= NC_STREAM;
+    if (of->flags & NC_WRITER)
+        of->stream = stream;
     int kept = errno;
     if (!(of->flags & NC_VERSIONED) && !nc_stat(fd, &st)) {
         nc_version_from(&of->version, &st);
@@ -54,7 +56,7 @@ opened(FILE *stream, const char *path, const char *mode)
     int flags = flags_of(mode);
     nc_note_open(fd, AT_FDCWD, path, flags & ~O_TRUNC, 0);
     if (!nc_is_guest())
-        follow(fd, nc_fd_get(fd));
+        follow(stream, fd, nc_fd_get(fd));
     if ((flags & O_ACCMODE) != O_RDONLY && is_refused(fd, flags)) {
         fclose(stream);
         errno = EPERM;
@@ -103,7 +105,10 @@ before_reopening(FILE *stream)
         return;
     int fd = fileno(stream);
     if (fd >= 0) {
+        struct nc_description *of = nc_fd_get(fd);
         fflush(stream);
+        if (of != NC_NOTHING && of != NC_UNKNOWN)
+            of->stream = NULL;
         nc_note_close(fd);
     }
 }
@@ -162,7 +167,7 @@ fdopen(int fd, const char *mode)
         if (at >= 0)
             of->position = (uint64_t)at;
     }
-    follow(fd, of);
+    follow(stream, fd, of);
     return stream;
 }
 
@@ -189,6 +194,7 @@ fclose(FILE *stream)
         int kept = errno;
         if (of->kind == NC_CHANNEL || (of->flags & NC_WRITER))
             fflush(stream); /* what is reported is what was written */
+        of->stream = NULL; /* other descriptors may keep `of` */
         nc_note_close(fd);
         errno = kept;
     } else if (nc_process.active && stream && !nc_is_guest()) {
@@ -293,7 +299,7 @@ first_refill(FILE *stream)
     int kept = errno;
     int fd = fileno(stream);
     if (fd >= 0 && nc_fd_get(fd) == NC_UNKNOWN) {
-        follow(fd, nc_look(fd));
+        follow(stream, fd, nc_look(fd));
     }
     errno = kept;
 }
@@ -310,4 +316,31 @@ __underflow(FILE *stream)
 {
     first_refill(stream);
     return REAL(__underflow)(stream);
+}
+
+/* ---- the end ------------------------------------------------------- */
+
+static void
+flush_one(FILE *stream)
+{
+    /* one that another thread is inside of is left alone, as exit does */
+    if (ftrylockfile(stream))
+        return;
+    fflush_unlocked(stream);
+    funlockfile(stream);
+}
+
+void
+nc_streams_flush(void)
+{
+    for (int fd = nc_fd_last(); fd >= 0; fd--) {
+        struct nc_description *of = nc_fd_get(fd);
+        if (of == NC_NOTHING || of == NC_UNKNOWN || of->kind != NC_FILE ||
+            !(of->flags & NC_WRITER))
+            continue;
+        if (of->stream)
+            flush_one(of->stream);
+        else if (fd == 1 && (of->flags & NC_ELDER))
+            flush_one(stdout);
+    }
 }
