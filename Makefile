@@ -6,7 +6,7 @@
 #   test      everything that pytest runs, then `check`
 #   check     formatters, linters, types
 #   sanitize  tests/interpose against an ASan and UBSan build of the shim
-#   bench     measured against bare
+#   bench     measured against bare (BENCH=--quick: in under a minute)
 #   clean     takes out what was built, and .venv
 #
 # CC, CFLAGS, LDFLAGS and PYTHON are yours to set; V=1 shows whole commands.
@@ -142,7 +142,7 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 	    python -m pytest tests/interpose
 
 bench: $(INSTALLED) $(INSTALLED_DEV)
-	$(RUN) python tests/bench/run.py
+	$(RUN) python tests/bench --json $(BUILD)/bench.json $(BENCH)
 
 clean:
 	rm -rf build dist $(VENV) controlplane/noclobber/_native*.so

@@ -1,0 +1,106 @@
+"""The small costs: one system call, one process, one verdict."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from measure import Row, in_turn
+from stage import VARIANTS, Stage
+
+BIG = 4 << 20  # bytes of the file that is read
+BARE_AND_GUARDED = ("bare", "noclobber")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How often, in each sample."""
+
+    rounds: int
+    calls: int
+    starts: int
+    verdicts: int
+    launches: int
+
+
+FULL = Sizes(rounds=15, calls=20_000, starts=100, verdicts=300, launches=20)
+QUICK = Sizes(rounds=5, calls=10_000, starts=40, verdicts=150, launches=8)
+
+
+def rows(stage: Stage, sizes: Sizes, say: Callable[[str], None]) -> list[Row]:
+    """All of them, in the order of the table."""
+    made = []
+    inside, outside = stage.root / "big.txt", stage.outside / "big.txt"
+    for file in (inside, outside):
+        file.write_bytes(b"x" * 63 + b"\n")
+        file.write_bytes(file.read_bytes() * (BIG // 64))
+    elsewhere = Path("/etc/passwd")
+    say("process start")
+    made.append(_starts(stage, sizes))
+    for name, what, file, aim in (
+        ("read 4 KiB, tracked", "read", inside, "+20 ns"),
+        ("read 4 KiB, untracked", "read", outside, "+20 ns"),
+        ("open + close in a root", "open", inside, "+1 us"),
+        ("open + close outside", "open", elsewhere, "+1 us"),
+        ("open + close in a temp directory", "open", outside, "+1 us"),
+        ("open of an absent file", "open", stage.root / "absent", "+1 us"),
+        ("fstat", "fstat", inside, ""),
+    ):
+        say(name)
+        made.append(_calls(stage, sizes, name, what, file, aim))
+    say("verdict")
+    made += _verdicts(stage, sizes)
+    say("launcher")
+    made.append(_launches(stage, sizes))
+    return made
+
+
+def _starts(stage: Stage, sizes: Sizes) -> Row:
+    def one(variant: str) -> float:
+        return stage.micro(variant, "start", str(sizes.starts), "true").first / 1000
+
+    taken = in_turn({v: partial(one, v) for v in VARIANTS}, sizes.rounds)
+    return Row("process start (`true`)", "us", taken, base="empty preload", aim="+30 us")
+
+
+def _calls(stage: Stage, sizes: Sizes, name: str, what: str, file: Path, aim: str) -> Row:
+    def one(variant: str) -> float:
+        return stage.micro(variant, what, str(file), str(sizes.calls)).first
+
+    taken = in_turn({v: partial(one, v) for v in BARE_AND_GUARDED}, sizes.rounds)
+    return Row(name, "ns", taken, aim=aim)
+
+
+def _verdicts(stage: Stage, sizes: Sizes) -> list[Row]:
+    """Of the same samples: their medians, and their 99th percentiles."""
+    tails: dict[str, list[float]] = {v: [] for v in BARE_AND_GUARDED}
+
+    def one(variant: str) -> float:
+        file = str(stage.memory / variant)  # a disk's own time is not the guard's
+        found = stage.micro(variant, "verdict", file, str(sizes.verdicts))
+        tails[variant].append(found.second / 1000)
+        return found.first / 1000
+
+    taken = in_turn({v: partial(one, v) for v in BARE_AND_GUARDED}, sizes.rounds)
+    tails = {v: found[1:] for v, found in tails.items()}  # the first warmed up
+    return [
+        Row("verdict (truncating open), p50", "us", taken, aim="60 us"),
+        Row("verdict (truncating open), p99", "us", tails),
+    ]
+
+
+def _launches(stage: Stage, sizes: Sizes) -> Row:
+    """`noclobber-exec -- true` against `true`, as a harness starts it."""
+
+    def one(prefix: list[str]) -> float:
+        began = time.perf_counter()
+        for _ in range(sizes.launches):
+            subprocess.run([*prefix, "true"], env=stage.env, cwd=stage.root, check=True)
+        return (time.perf_counter() - began) / sizes.launches * 1000
+
+    variants = {"bare": partial(one, []), "noclobber": partial(one, stage.launcher())}
+    return Row("launcher (`true`)", "ms", in_turn(variants, sizes.rounds), aim="+2 ms")
