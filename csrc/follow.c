@@ -15,10 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
-
 /* A signal that reached us. */
 struct event {
     int number;
@@ -38,6 +34,7 @@ struct follower {
     struct nc_witness witness;
     bool ignored[NSIG];
     bool finished; /* nothing is left but to wait for the pump */
+    bool drained;  /* nor that: it is leaving */
     int status;    /* the command's wait status */
     bool known;    /* and it is known */
     char unread[4096];
@@ -171,38 +168,6 @@ pass(struct follower *follower, const struct event *event)
         kill(follower->command, event->number);
 }
 
-static void
-reap(struct follower *follower)
-{
-    int status;
-    pid_t pid;
-    while (follower->command > 0 && (pid = waitpid(follower->command, &status,
-                                                   WNOHANG | WUNTRACED)) != 0) {
-        if (pid < 0 && errno == EINTR)
-            continue;
-        if (pid > 0 && WIFSTOPPED(status)) {
-            stop_as(WSTOPSIG(status));
-            continue;
-        }
-        follower->status = status;
-        follower->known = pid > 0;
-        follower->command = 0;
-        follower->finished = true;
-        nc_say_word(follower->control, NC_FINISHED, 0);
-    }
-}
-
-static void
-read_events(struct follower *follower)
-{
-    struct event event;
-    while (read(events[0], &event, sizeof event) == sizeof event)
-        if (event.number != SIGCHLD)
-            pass(follower, &event);
-        else
-            reap(follower);
-}
-
 /* What was typed ahead for whoever comes after the command. Only some systems
  * let us put it back. */
 static void
@@ -226,8 +191,20 @@ put_back(const struct follower *follower)
 }
 
 static void
+tell_daemon(const struct nc_launch *launch)
+{
+    size_t size;
+    void *record = nc_command_record(launch, 0, NC_ENDED, &size);
+    /* Not worth waiting for: the daemon can see that the process is gone. */
+    if (send(launch->daemon, record, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        errno = 0;
+    free(record);
+}
+
+static void
 finish(struct follower *follower, bool all_gone)
 {
+    tell_daemon(follower->pump->launch);
     nc_dismiss(&follower->witness);
     /* Left alone it would be a stray child of a harness that adopts them. */
     if (all_gone)
@@ -237,8 +214,43 @@ finish(struct follower *follower, bool all_gone)
     end_as(follower->known ? follower->status : NC_EXIT_FAILED << 8);
 }
 
-/* The pump was killed. The command has lost its outputs then; in a terminal it
- * is the pump's child, and lost with it. */
+static void
+reap(struct follower *follower)
+{
+    int status;
+    pid_t pid;
+    while (follower->command > 0 && (pid = waitpid(follower->command, &status,
+                                                   WNOHANG | WUNTRACED)) != 0) {
+        if (pid < 0 && errno == EINTR)
+            continue;
+        if (pid > 0 && WIFSTOPPED(status)) {
+            stop_as(WSTOPSIG(status));
+            continue;
+        }
+        follower->status = status;
+        follower->known = pid > 0;
+        follower->command = 0;
+        follower->finished = true;
+        nc_dismiss(&follower->witness);
+        if (follower->drained)
+            finish(follower, true);
+        nc_say_word(follower->control, NC_FINISHED, 0);
+    }
+}
+
+static void
+read_events(struct follower *follower)
+{
+    struct event event;
+    while (read(events[0], &event, sizeof event) == sizeof event)
+        if (event.number != SIGCHLD)
+            pass(follower, &event);
+        else
+            reap(follower);
+}
+
+/* The pump has left, or was killed. The command has no outputs then; in a terminal
+ * it is the pump's child, and lost with it. */
 static void
 lose_pump(struct follower *follower)
 {
@@ -251,7 +263,7 @@ lose_pump(struct follower *follower)
                   &follower->pump->pty.modes);
     if (!follower->known)
         follower->known = waitpid(follower->pump_pid, &follower->status, 0) > 0;
-    finish(follower, false);
+    finish(follower, !follower->terminal);
 }
 
 static void
@@ -279,7 +291,9 @@ read_word(struct follower *follower)
         follower->finished = true;
         break;
     case NC_DRAINED:
-        finish(follower, word.value);
+        follower->drained = word.value;
+        if (follower->finished)
+            finish(follower, word.value);
         break;
     default:
         break;
@@ -307,42 +321,6 @@ run(struct follower *follower)
     }
 }
 
-/* An alarm that the caller set is for the command; it does not survive fork. */
-static void
-take_timers(struct nc_pump *pump)
-{
-    static const struct itimerval none;
-    setitimer(ITIMER_REAL, &none, &pump->timers[0]);
-    setitimer(ITIMER_VIRTUAL, &none, &pump->timers[1]);
-    setitimer(ITIMER_PROF, &none, &pump->timers[2]);
-}
-
-static void
-give_timers(const struct nc_pump *pump)
-{
-    setitimer(ITIMER_REAL, &pump->timers[0], NULL);
-    setitimer(ITIMER_VIRTUAL, &pump->timers[1], NULL);
-    setitimer(ITIMER_PROF, &pump->timers[2], NULL);
-}
-
-void
-nc_become(const struct nc_pump *pump)
-{
-    nc_take_places(pump);
-#ifdef PR_SET_PDEATHSIG
-    /* A harness that kills us without warning means the command. */
-    if (pump->pty.master < 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != pump->launcher)
-            raise(SIGKILL);
-    }
-#endif
-    give_timers(pump);
-    sigaction(SIGCHLD, &pump->child, NULL);
-    sigprocmask(SIG_SETMASK, &pump->mask, NULL);
-    nc_begin(pump->launch);
-}
-
 void
 nc_follow(struct nc_pump *pump)
 {
@@ -365,7 +343,7 @@ nc_follow(struct nc_pump *pump)
     sigprocmask(SIG_SETMASK, &all, &pump->mask);
     /* Ignored, it would leave us no status to take. */
     sigaction(SIGCHLD, &plain, &pump->child);
-    take_timers(pump);
+    nc_take_timers(pump);
     if (follower.terminal)
         pump->pty.foreground = is_foreground(&follower);
 
@@ -373,18 +351,21 @@ nc_follow(struct nc_pump *pump)
     if (follower.pump_pid == 0)
         nc_pump_run(pump);
     if (follower.pump_pid > 0 && !follower.terminal) {
-        follower.command = fork();
+        /* It runs in our memory until it executes the command: quicker, and
+         * no handlers of ours are installed yet that it might run. */
+        follower.command = vfork();
         if (follower.command == 0)
             nc_become(pump);
         nc_say_word(follower.control, NC_STARTED, follower.command);
     }
     if (follower.pump_pid < 0 || follower.command < 0) {
-        give_timers(pump);
+        nc_give_timers(pump);
         sigaction(SIGCHLD, &pump->child, NULL);
         sigprocmask(SIG_SETMASK, &pump->mask, NULL);
         return;
     }
-    nc_call_witness(&follower.witness, pump->launch);
+    nc_call_witness(&follower.witness);
+    nc_rename(pump->launch, "noclobber-exec");
     catch_signals(&follower);
     sigprocmask(SIG_UNBLOCK, &all, NULL);
     run(&follower);

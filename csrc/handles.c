@@ -3,13 +3,12 @@
  * but what it forwards to. */
 #include "launch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define HIGH 10
+#define MOST 65536
 
 int
 nc_move_high(int fd)
@@ -57,20 +56,17 @@ close_range_(unsigned first, unsigned last)
 }
 #endif
 
-/* Where the kernel is older than close_range (5.9). */
+/* Where the kernel is older than close_range (5.9). Without an allocation, for
+ * a process that shares its memory. */
 static void
-close_listed(const int *kept, size_t count)
+close_each(const int *kept, size_t count)
 {
-    DIR *list = opendir("/dev/fd");
-    struct dirent *entry;
-    while (list && (entry = readdir(list))) {
-        int fd = atoi(entry->d_name);
-        if (entry->d_name[0] != '.' && fd != dirfd(list) &&
-            !is_kept(fd, kept, count))
+    long most = sysconf(_SC_OPEN_MAX);
+    if (most < 0 || most > MOST)
+        most = MOST;
+    for (int fd = 0; fd < most; fd++)
+        if (!is_kept(fd, kept, count))
             close(fd);
-    }
-    if (list)
-        closedir(list);
 }
 
 void
@@ -85,7 +81,7 @@ nc_close_all_but(const int *kept, size_t count)
                 next = (unsigned)kept[i];
         if (next != first && close_range_(first, next - 1) < 0 &&
             errno != EINVAL) {
-            close_listed(kept, count);
+            close_each(kept, count);
             return;
         }
         if (next == ~0u)

@@ -8,6 +8,7 @@
  *   reach.c     the daemon: connect, start, tell
  *   handles.c   descriptors that must not get into the command's way
  *   follow.c    the process that waits: signals, status, stops
+ *   become.c    the command's process, until it is the command
  *   witness.c   who tells signals to our pid from signals to our group
  *   outlets.c   which of the command's outputs are carried
  *   pump.c      the process that forwards what the command prints

@@ -69,15 +69,13 @@ ignore_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* As ps shows us: `pkill -f` and `pgrep -f` mean the command, not its pump. */
-static void
-rename_self(const struct nc_launch *launch)
+void
+nc_rename(const struct nc_launch *launch, const char *name)
 {
     memset(launch->title, 0, launch->title_size);
-    snprintf(launch->title, launch->title_size, "noclobber-pump");
-#ifdef PR_SET_NAME
-    prctl(PR_SET_NAME, "noclobber-pump");
-#endif
+    memcpy(launch->title, name,
+           strlen(name) < launch->title_size ? strlen(name)
+                                             : launch->title_size - 1);
 }
 
 static void
@@ -165,6 +163,8 @@ hear(struct state *state)
     if (!nc_hear_word(pump->control, &word)) {
         close(pump->control);
         pump->control = -1;
+        if (!state->told)
+            nc_spool_ended(state->spool); /* it cannot say so itself */
         if (state->running)
             nc_pty_abandon(&pump->pty);
         else if (!state->finished)
@@ -192,18 +192,19 @@ flush_all(struct nc_spool *spool)
     }
 }
 
-/* The command has ended and all that it left is forwarded: say so, once. */
+/* The command has ended and all that it left is forwarded, or nobody can print
+ * any more: say so, once. */
 static void
 tell(struct state *state)
 {
     struct nc_pump *pump = state->pump;
-    if (!state->finished || state->told)
+    bool over = !state->running && all_closed(pump);
+    if (state->told || !(state->finished || over))
         return;
     for (size_t i = 0; i < pump->count; i++)
         if (!nc_stream_is_drained(&pump->streams[i]))
             return;
     state->told = true;
-    nc_spool_ended(state->spool);
     flush_all(state->spool);
     if (pump->pty.master >= 0) {
         if (pump->streams[0].hung)
@@ -237,12 +238,22 @@ serve_terminal(struct state *state, short typed, short taken)
         nc_stream_close(stream);
 }
 
+/* Wait for what is asked of `on`. Returns as poll does. */
 static int
-timeout_of(const struct state *state)
+await(const struct state *state, struct pollfd *on, size_t count)
 {
-    if (state->pump->streams[0].hung)
-        return HUNG_MS;
-    return nc_spool_has_tail(state->spool) ? QUIET_MS : -1;
+    const struct nc_stream *streams = state->pump->streams;
+#ifdef __linux__
+    static const struct timespec rest = {.tv_nsec = NC_REST_US * 1000};
+    if (streams[0].resting || streams[1].resting)
+        return ppoll(on, count, &rest, NULL);
+#endif
+    int timeout = -1;
+    if (streams[0].hung)
+        timeout = HUNG_MS;
+    else if (nc_spool_has_tail(state->spool))
+        timeout = QUIET_MS;
+    return poll(on, (nfds_t)count, timeout);
 }
 
 enum { CONTROL, DAEMON, WAKE, TYPED, MASTER, STREAMS };
@@ -270,16 +281,18 @@ turn(struct state *state)
         struct nc_stream *stream = &pump->streams[i];
         struct pollfd *from = &on[STREAMS + 2 * i], *to = from + 1;
         bool blocked = nc_stream_is_blocked(stream);
-        from->fd = blocked || stream->hung ? -1 : stream->from;
+        from->fd =
+            blocked || stream->hung || stream->resting ? -1 : stream->from;
         from->events = POLLIN;
         /* Without events: to hear that nobody reads any more. */
         to->fd = stream->target == NC_TO_FILE ? -1 : stream->to;
         to->events = blocked ? POLLOUT : 0;
     }
-    int ready = poll(on, sizeof on / sizeof *on, timeout_of(state));
+    bool rests = pump->streams[0].resting || pump->streams[1].resting;
+    int ready = await(state, on, sizeof on / sizeof *on);
     if (ready < 0)
         return;
-    if (ready == 0 && !pump->streams[0].hung)
+    if (ready == 0 && !rests && !pump->streams[0].hung)
         nc_spool_flush(state->spool, true);
     bool asked = on[DAEMON].revents & ~POLLOUT && nc_spool_asked(state->spool);
     for (size_t i = 0; i < pump->count; i++) {
@@ -327,12 +340,13 @@ nc_pump_run(struct nc_pump *pump)
     }
     ignore_signals();
     close_the_rest(pump, state.spool);
-    rename_self(pump->launch);
+    nc_rename(pump->launch, "noclobber-pump");
+#ifdef PR_SET_NAME
+    prctl(PR_SET_NAME, "noclobber-pump");
+#endif
     if (chdir("/") < 0)
         errno = 0;
-    /* Where the launcher is gone, nobody asks for an end any more. */
-    while (!all_closed(pump) || state.running ||
-           (pump->control >= 0 && !state.told))
+    while (!all_closed(pump) || state.running || !state.told)
         turn(&state);
     flush_all(state.spool);
     _exit(0);

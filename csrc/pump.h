@@ -31,8 +31,10 @@ struct nc_stream {
     char *buffer;   /* read and not yet forwarded: [start, end) */
     size_t start;
     size_t end;
-    size_t teed;   /* bytes of `from` that the spool has already, by tee */
-    bool draining; /* the launcher waits until `owed` bytes are forwarded */
+    bool stuck;     /* and more is in `from`: the reader is too slow */
+    uint64_t moved; /* bytes, from pipe to pipe */
+    bool resting;   /* for NC_REST_US, that more may come together */
+    bool draining;  /* the launcher waits until `owed` bytes are forwarded */
     size_t owed;
     bool hung; /* a terminal that nobody has open; somebody may again */
 };
@@ -100,6 +102,11 @@ void nc_take_places(const struct nc_pump *pump);
 /* follow.c: run the command with its pump and end as it ended. Returns where
  * the system gives us no processes, with nothing done. */
 void nc_follow(struct nc_pump *pump);
+
+/* become.c. An alarm that the caller set is for the command, and does not
+ * survive a fork. */
+void nc_take_timers(struct nc_pump *pump);
+void nc_give_timers(const struct nc_pump *pump);
 /* The command's own process: tell the daemon, become the command. */
 void nc_become(const struct nc_pump *pump) __attribute__((noreturn));
 
@@ -108,14 +115,16 @@ struct nc_witness {
     pid_t pid;     /* 0 or less: there is none */
     int testimony; /* it writes each signal's number here */
 };
-void nc_call_witness(struct nc_witness *witness,
-                     const struct nc_launch *launch);
+void nc_call_witness(struct nc_witness *witness);
 /* Whether signal `number`, which has reached us, went to our whole group. */
 bool nc_was_to_group(const struct nc_witness *witness, int number);
-void nc_dismiss(const struct nc_witness *witness);
+void nc_dismiss(struct nc_witness *witness);
 
 /* pump.c: the pump's whole life. */
 void nc_pump_run(struct nc_pump *pump) __attribute__((noreturn));
+/* As ps shows us: `pgrep -f` and `pkill -f` mean the command, and not the
+ * processes around it that had its words among their arguments. */
+void nc_rename(const struct nc_launch *launch, const char *name);
 bool nc_say_word(int control, int kind, int value);
 bool nc_hear_word(int control, struct nc_word *word); /* false: it is gone */
 
@@ -127,10 +136,10 @@ bool nc_spool_is_waiting(const struct nc_spool *spool); /* for it to take */
 bool nc_spool_has_tail(const struct nc_spool *spool);   /* not yet sent */
 void nc_spool_add(struct nc_spool *spool, const char *text, size_t size,
                   unsigned tag);
-/* Copy `size` bytes that stand in pipe `from`, without taking them. Returns
- * how many were copied; 0: read them, for the head is not yet full. */
-size_t nc_spool_tee(struct nc_spool *spool, int from, size_t size,
-                    unsigned tag);
+/* Whether the head is full: nobody will ask for more than the last *end bytes
+ * then, and others may be skipped. */
+bool nc_spool_wants_end_only(const struct nc_spool *spool, size_t *end);
+void nc_spool_skip(struct nc_spool *spool, size_t size);
 void nc_spool_started(struct nc_spool *spool, pid_t pid);
 void nc_spool_ended(struct nc_spool *spool);
 /* What follows is a new head: in a terminal, something was typed. */
@@ -142,6 +151,7 @@ void nc_spool_flush(struct nc_spool *spool, bool tail);
 bool nc_spool_asked(struct nc_spool *spool);
 
 /* stream.c */
+#define NC_REST_US 200
 void nc_stream_open(struct nc_stream *stream);
 /* Forward what can be; returns whether more may be had at once. */
 bool nc_stream_move(struct nc_stream *stream, struct nc_spool *spool);

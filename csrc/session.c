@@ -224,12 +224,8 @@ name_command(struct nc_launch *launch)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint32_t noise = 0;
-    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (read(fd, &noise, sizeof noise) < 0)
-            noise = 0;
-        close(fd);
-    }
+    if (getentropy(&noise, sizeof noise) < 0)
+        noise = (uint32_t)getppid();
     snprintf(launch->command, sizeof launch->command, "%s-%llx-%ld-%08x", kind,
              (unsigned long long)now.tv_sec * 1000000000u +
                  (unsigned long long)now.tv_nsec,

@@ -8,10 +8,8 @@
 #include "pump.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,10 +38,6 @@ struct nc_spool {
     struct text ring;    /* [ring_start, total), as far as it reaches back */
     uint64_t ring_start; /* what is older than this was not kept */
     uint64_t ring_sent;
-    int side[2]; /* a pipe with bytes that are not yet in the ring; -1 */
-    size_t side_used;
-    unsigned side_tag;
-    int null;
     bool ended; /* the command has */
     bool ended_sent;
     unsigned asked; /* answers that the daemon waits for */
@@ -72,8 +66,6 @@ nc_spool_new(const struct nc_launch *launch)
         nc_command_record(launch, 0, launch->flags, &spool->again_size);
     make_text(&spool->head, limit - limit / 2);
     make_text(&spool->ring, limit / 2);
-    spool->side[0] = spool->side[1] = -1;
-    spool->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     spool->out_size = sizeof(struct nc_shown) + 2 * NC_ID_MAX + TEXT_MOST + 8;
     spool->out = nc_alloc(spool->out_size);
     return spool;
@@ -103,8 +95,9 @@ nc_spool_ended(struct nc_spool *spool)
     spool->ended = true;
 }
 
-static void
-keep(struct nc_spool *spool, const char *text, size_t size, unsigned tag)
+void
+nc_spool_add(struct nc_spool *spool, const char *text, size_t size,
+             unsigned tag)
 {
     size_t room = spool->head.size - spool->head_used;
     size_t part = size < room ? size : room;
@@ -134,86 +127,19 @@ keep(struct nc_spool *spool, const char *text, size_t size, unsigned tag)
     }
 }
 
-/* Bring what stands in the side pipe into the ring. */
-static void
-settle(struct nc_spool *spool)
+bool
+nc_spool_wants_end_only(const struct nc_spool *spool, size_t *end)
 {
-    char part[4096];
-    while (spool->side_used) {
-        size_t size =
-            spool->side_used < sizeof part ? spool->side_used : sizeof part;
-        ssize_t got = read(spool->side[0], part, size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            spool->total += spool->side_used;
-            spool->ring_start = spool->total;
-            spool->side_used = 0;
-            return;
-        }
-        keep(spool, part, (size_t)got, spool->side_tag);
-        spool->side_used -= (size_t)got;
-    }
+    *end = spool->ring.size;
+    return spool->head_used == spool->head.size;
 }
 
 void
-nc_spool_add(struct nc_spool *spool, const char *text, size_t size,
-             unsigned tag)
+nc_spool_skip(struct nc_spool *spool, size_t size)
 {
-    settle(spool);
-    keep(spool, text, size, tag);
-}
-
-#ifdef __linux__
-/* What comes next is longer than the tail: nobody will ask for this. */
-static void
-discard(struct nc_spool *spool)
-{
-    size_t left = spool->side_used;
-    while (left) {
-        ssize_t gone = splice(spool->side[0], NULL, spool->null, NULL, left,
-                              SPLICE_F_NONBLOCK);
-        if (gone < 0 && errno == EINTR)
-            continue;
-        if (gone <= 0) {
-            settle(spool);
-            return;
-        }
-        left -= (size_t)gone;
-    }
-    spool->total += spool->side_used;
+    spool->total += size;
     spool->ring_start = spool->total;
-    spool->side_used = 0;
 }
-
-size_t
-nc_spool_tee(struct nc_spool *spool, int from, size_t size, unsigned tag)
-{
-    if (spool->head_used < spool->head.size)
-        return 0;
-    if (spool->side[0] < 0) {
-        if (pipe2(spool->side, O_CLOEXEC | O_NONBLOCK) < 0)
-            return 0;
-        fcntl(spool->side[1], F_SETPIPE_SZ, fcntl(from, F_GETPIPE_SZ));
-    }
-    if (size >= spool->ring.size)
-        discard(spool);
-    settle(spool);
-    ssize_t copied = tee(from, spool->side[1], size, SPLICE_F_NONBLOCK);
-    if (copied <= 0)
-        return 0;
-    spool->side_used = (size_t)copied;
-    spool->side_tag = tag;
-    return (size_t)copied;
-}
-#else
-size_t
-nc_spool_tee(struct nc_spool *spool, int from, size_t size, unsigned tag)
-{
-    (void)spool, (void)from, (void)size, (void)tag;
-    return 0;
-}
-#endif
 
 void
 nc_spool_restart(struct nc_spool *spool)
@@ -238,7 +164,7 @@ ring_from(const struct nc_spool *spool)
 bool
 nc_spool_has_tail(const struct nc_spool *spool)
 {
-    return spool->side_used || ring_from(spool) < spool->total;
+    return ring_from(spool) < spool->total;
 }
 
 static void
@@ -377,8 +303,6 @@ next_record(struct nc_spool *spool, bool tail)
 void
 nc_spool_flush(struct nc_spool *spool, bool tail)
 {
-    if (tail)
-        settle(spool);
     if (spool->fd < 0)
         reconnect(spool);
     while (spool->fd >= 0 && push(spool) && next_record(spool, tail))

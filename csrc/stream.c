@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUFFER 65536       /* bytes: a pipe's own size on Linux */
-#define TURN 16            /* buffers, before the other stream's turn */
-#define BULK 32768         /* bytes at once that are worth moving unread */
-#define DRAIN_MOST 1048576 /* bytes of a terminal that never falls silent */
+#define BUFFER 65536        /* bytes: a pipe's own size on Linux */
+#define TURN 16             /* buffers, before the other stream's turn */
+#define BULK 32768          /* bytes at once that are worth moving unread */
+#define WIDE 1048576        /* bytes: a pipe's size for a long stream, */
+#define LONG_STREAM 4194304 /* one of so many bytes */
+#define DRAIN_MOST 1048576  /* bytes of a terminal that never falls silent */
 
 /* The harness's end in a mode that does not block us. Its flags are shared
  * with everybody who holds it, so they stay; Linux opens pipes and terminals
@@ -61,13 +63,14 @@ nc_stream_close(struct nc_stream *stream)
     if (stream->to >= 0)
         close(stream->to);
     stream->from = stream->to = -1;
-    stream->start = stream->end = stream->teed = 0;
+    stream->start = stream->end = 0;
+    stream->stuck = false;
 }
 
 bool
 nc_stream_is_blocked(const struct nc_stream *stream)
 {
-    return stream->start < stream->end || stream->teed;
+    return stream->start < stream->end || stream->stuck;
 }
 
 static void
@@ -114,35 +117,51 @@ write_out(struct nc_stream *stream, struct nc_spool *spool)
     return true;
 }
 
-/* Move pages from pipe to pipe. Little pieces are read and written instead:
- * moved, each would fill a page's place in the harness's pipe, which then
- * takes less than without us. Returns 1 moved, 0 not applicable, -1 stuck. */
+/* A long stream: fewer and larger steps. A pipe that nobody reads never gets
+ * here, and holds back its writer as early as any. */
+static void
+widen(const struct nc_stream *stream)
+{
+#ifdef F_SETPIPE_SZ
+    int ends[] = {stream->from, stream->to};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (fcntl(ends[i], F_GETPIPE_SZ) < WIDE)
+            fcntl(ends[i], F_SETPIPE_SZ, WIDE);
+#else
+    (void)stream;
+#endif
+}
+
+/* Move pages from pipe to pipe, unread, all but what may be the end. Little
+ * pieces are read and written instead: moved, each would fill a page's place
+ * in the harness's pipe, which then takes less than without us. Returns 1
+ * moved, 0 not applicable, -1 stuck or gone. */
 static int
 move_pages(struct nc_stream *stream, struct nc_spool *spool)
 {
 #ifdef __linux__
-    int waiting = 0;
-    if (!stream->teed) {
-        if (stream->target != NC_TO_PIPE ||
-            ioctl(stream->from, FIONREAD, &waiting) < 0 || waiting < BULK)
-            return 0;
-        stream->teed =
-            nc_spool_tee(spool, stream->from, (size_t)waiting, stream->tag);
-        if (!stream->teed)
-            return 0;
-    }
-    ssize_t moved = splice(stream->from, NULL, stream->to, NULL, stream->teed,
-                           SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+    int waiting;
+    size_t end;
+    if (stream->target != NC_TO_PIPE || !nc_spool_wants_end_only(spool, &end) ||
+        ioctl(stream->from, FIONREAD, &waiting) < 0 ||
+        (size_t)waiting < end + BULK)
+        return 0;
+    ssize_t moved =
+        splice(stream->from, NULL, stream->to, NULL, (size_t)waiting - end,
+               SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
     if (moved > 0) {
-        stream->teed -= (size_t)moved;
+        nc_spool_skip(spool, (size_t)moved);
         forwarded(stream, (size_t)moved);
+        if (stream->moved < LONG_STREAM &&
+            (stream->moved += (uint64_t)moved) >= LONG_STREAM)
+            widen(stream);
         return 1;
     }
     if (moved < 0 && errno == EINTR)
         return 1;
-    if (moved < 0 && errno == EAGAIN)
-        return -1;
-    nc_stream_close(stream);
+    stream->stuck = moved < 0 && errno == EAGAIN;
+    if (!stream->stuck)
+        nc_stream_close(stream);
     return -1;
 #else
     (void)stream, (void)spool;
@@ -153,14 +172,22 @@ move_pages(struct nc_stream *stream, struct nc_spool *spool)
 bool
 nc_stream_move(struct nc_stream *stream, struct nc_spool *spool)
 {
+    bool rested = stream->resting;
+    stream->stuck = stream->resting = false;
     for (int turn = 0; turn < TURN; turn++) {
         if (stream->from < 0 || !write_out(stream, spool))
             return false;
         int moved = move_pages(stream, spool);
         if (moved < 0)
             return false;
-        if (moved > 0)
+        if (moved > 0) {
+            rested = false;
             continue;
+        }
+        if (stream->moved >= LONG_STREAM && !rested) {
+            stream->resting = true;
+            return false;
+        }
         ssize_t got = read(stream->from, stream->buffer, BUFFER);
         if (got < 0 && errno == EINTR)
             continue;

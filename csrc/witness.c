@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef __linux__
+#include <sched.h>
 #include <sys/prctl.h>
 #endif
 
@@ -24,42 +24,63 @@
 #endif
 #define PROBE_MS 100
 
-static void
-testify(int testimony, pid_t launcher, const struct nc_launch *launch)
+struct duty {
+    int testimony;
+    pid_t launcher;
+};
+
+static int
+testify(void *argument)
 {
+    struct duty duty = *(struct duty *)argument;
     sigset_t all;
-    nc_close_all_but(&testimony, 1);
-    memset(launch->title, 0, launch->title_size);
-    strncpy(launch->title, "noclobber-wait", launch->title_size - 1);
+    nc_close_all_but(&duty.testimony, 1);
 #ifdef PR_SET_PDEATHSIG
     prctl(PR_SET_NAME, "noclobber-wait");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     sigfillset(&all);
-    while (getppid() == launcher) {
+    while (getppid() == duty.launcher) {
         int number;
         if (sigwait(&all, &number) != 0)
             continue;
         char byte = (char)number;
-        if (write(testimony, &byte, 1) < 0 && errno == EPIPE)
+        if (write(duty.testimony, &byte, 1) < 0 && errno == EPIPE)
             break;
     }
     _exit(0);
 }
 
-void
-nc_call_witness(struct nc_witness *witness, const struct nc_launch *launch)
+/* It shares our memory where it can: a copy would take as long as some
+ * commands do. It touches none but its stack, and its descriptors are its
+ * own. */
+static pid_t
+start(struct duty *duty)
 {
+#ifdef __linux__
+    static char stack[16384] __attribute__((aligned(16)));
+    return clone(testify, stack + sizeof stack, CLONE_VM | SIGCHLD, duty);
+#else
+    pid_t pid = fork();
+    if (pid == 0)
+        testify(duty);
+    return pid;
+#endif
+}
+
+void
+nc_call_witness(struct nc_witness *witness)
+{
+    static struct duty duty; /* outlives this call, for it is shared */
     int ends[2];
     witness->testimony = -1;
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return;
-    pid_t launcher = getpid();
-    witness->pid = fork();
-    if (witness->pid == 0)
-        testify(ends[1], launcher, launch);
+    witness->testimony = nc_move_high(ends[0]);
+    duty.testimony = ends[1];
+    duty.launcher = getpid();
+    witness->pid = start(&duty);
     close(ends[1]);
-    witness->testimony = ends[0];
 }
 
 bool
@@ -81,10 +102,11 @@ nc_was_to_group(const struct nc_witness *witness, int number)
 }
 
 void
-nc_dismiss(const struct nc_witness *witness)
+nc_dismiss(struct nc_witness *witness)
 {
     if (witness->pid <= 0)
         return;
     kill(witness->pid, SIGKILL);
     waitpid(witness->pid, NULL, 0);
+    witness->pid = 0;
 }
