@@ -50,8 +50,8 @@ nc_apart(const char *data, size_t size, const struct nc_ask *ask,
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
     /* no signal at its end: the program's own waiting sees nothing of it */
-    int pid = REAL(clone)(run, stack + STACK, CLONE_VM | CLONE_VFORK,
-                          &errand, NULL, NULL, NULL);
+    int pid = REAL(clone)(run, stack + STACK, CLONE_VM | CLONE_VFORK, &errand,
+                          NULL, NULL, NULL);
     if (pid > 0)
         nc_raw(wait4, pid, NULL, __WCLONE, NULL);
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -64,7 +64,7 @@ add_places(const char *list, enum nc_area area)
 void
 nc_area_start(const char *roots, const char *skipped)
 {
-    static const char *const systems[] = {"/proc", "/sys", "/dev", "/usr",
+    static const char *const systems[] = {"/proc", "/sys", "/dev",  "/usr",
                                           "/lib",  "/bin", "/sbin", "/lib64"};
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
         add_place(systems[i], strlen(systems[i]), NC_AREA_NONE);
@@ -216,8 +216,7 @@ area_by_climbing(int fd, char *out, size_t *out_size)
             (st.st_dev == last.st_dev && st.st_ino == last.st_ino))
             break;
         for (int i = 0; i < known; i++)
-            if (st.st_dev == roots[i].st_dev &&
-                st.st_ino == roots[i].st_ino) {
+            if (st.st_dev == roots[i].st_dev && st.st_ino == roots[i].st_ino) {
                 area = NC_AREA_ROOT;
                 memcpy(out, names[i]->path, names[i]->size);
                 memcpy(out + names[i]->size, far_below, sizeof far_below);

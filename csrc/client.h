@@ -1,4 +1,4 @@
-/* Shared by client.c and apart.c: one question and its answer. */
+/* Shared by client.c, question.c and apart.c: one question and its answer. */
 #ifndef NOCLOBBER_CLIENT_H
 #define NOCLOBBER_CLIENT_H
 #include "shim.h"
@@ -13,6 +13,10 @@ struct nc_reply {
 };
 
 int nc_exchange(int to, const struct nc_ask *ask, struct nc_reply *reply);
+
+/* Over this process's connection. 1: it is busy in this very thread; -1: the
+ * daemon does not answer. */
+int nc_client_ask(const struct nc_ask *ask, struct nc_reply *reply);
 
 /* Says `data` and asks, in a process that shares this memory but not its
  * descriptors: for a program that has used up all that it may have. */

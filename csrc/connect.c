@@ -102,8 +102,8 @@ static int
 lifeline_holds(void)
 {
     struct stat st;
-    return lifeline >= 0 && !nc_stat(lifeline, &st) &&
-           S_ISSOCK(st.st_mode) && (uint64_t)st.st_ino == lifeline_ino;
+    return lifeline >= 0 && !nc_stat(lifeline, &st) && S_ISSOCK(st.st_mode) &&
+           (uint64_t)st.st_ino == lifeline_ino;
 }
 
 /* Where the path is out of sight: one end of a pair goes over the connection
@@ -134,8 +134,7 @@ nc_connect(int closable)
 {
     if (!socket_path)
         return -1;
-    int sock =
-        (int)nc_raw(socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int sock = (int)nc_raw(socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (sock < 0 && closable >= 0 && (errno == EMFILE || errno == ENFILE)) {
         nc_raw_close(closable);
         sock = (int)nc_raw(socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -220,13 +219,11 @@ nc_send(int sock, const void *data, size_t size, const int *fds, int fd_count)
     if (fd_count) {
         memset(&control, 0, sizeof control);
         message.msg_control = &control;
-        message.msg_controllen =
-            CMSG_SPACE((size_t)fd_count * sizeof(int));
+        message.msg_controllen = CMSG_SPACE((size_t)fd_count * sizeof(int));
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
         control.header.cmsg_len = CMSG_LEN((size_t)fd_count * sizeof(int));
-        memcpy(CMSG_DATA(&control.header), fds,
-               (size_t)fd_count * sizeof(int));
+        memcpy(CMSG_DATA(&control.header), fds, (size_t)fd_count * sizeof(int));
     }
     for (int tries = 0; part.iov_len && tries < 1000;) {
         long sent = nc_raw(sendmsg, sock, &message, MSG_NOSIGNAL);
@@ -293,11 +290,9 @@ nc_hello(void *out, size_t size)
     char *text = out;
     size_t at = sizeof hello;
     const char *exe = (const char *)getauxval(AT_EXECFN);
-    hello.session_size =
-        (uint16_t)put(text, at, size, session, NC_ID_MAX);
+    hello.session_size = (uint16_t)put(text, at, size, session, NC_ID_MAX);
     at += hello.session_size;
-    hello.command_size =
-        (uint16_t)put(text, at, size, command, NC_ID_MAX);
+    hello.command_size = (uint16_t)put(text, at, size, command, NC_ID_MAX);
     at += hello.command_size;
     hello.exe_size = (uint16_t)put(text, at, size, exe, 768);
     at += hello.exe_size;

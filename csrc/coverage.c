@@ -40,8 +40,7 @@ grow(struct nc_coverage *set)
 
 /* The first range that ends at or behind `position`. */
 static uint32_t
-first_reaching(const struct nc_range *ranges, uint32_t count,
-               uint64_t position)
+first_reaching(const struct nc_range *ranges, uint32_t count, uint64_t position)
 {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -79,8 +78,7 @@ nc_coverage_add(struct nc_coverage *set, uint64_t start, uint64_t end)
         if (grow(set))
             return -1;
         ranges = ranges_of(set);
-        memmove(ranges + at + 1, ranges + at,
-                (count - at) * sizeof *ranges);
+        memmove(ranges + at + 1, ranges + at, (count - at) * sizeof *ranges);
         set->count = count + 1;
     } else {
         memmove(ranges + at + 1, ranges + after,
@@ -114,8 +112,7 @@ nc_coverage_remove(struct nc_coverage *set, uint64_t start, uint64_t end)
         } else if (tail > end) {
             range->start = end;
         } else {
-            memmove(range, range + 1,
-                    (set->count - i - 1) * sizeof *ranges);
+            memmove(range, range + 1, (set->count - i - 1) * sizeof *ranges);
             set->count--;
             i--;
         }

@@ -20,8 +20,7 @@ struct nc_coverage {
 int nc_coverage_add(struct nc_coverage *set, uint64_t start, uint64_t end);
 
 /* Takes [start, end) out. A full set may lose more than was asked for. */
-void nc_coverage_remove(struct nc_coverage *set, uint64_t start,
-                        uint64_t end);
+void nc_coverage_remove(struct nc_coverage *set, uint64_t start, uint64_t end);
 
 /* 1 where every byte of [start, end) is in the set. */
 int nc_coverage_holds(const struct nc_coverage *set, uint64_t start,

@@ -98,15 +98,14 @@ dup3(int from, int to, int flags)
     return result;
 }
 
-#define FCNTL(name)                                                \
-    va_list list;                                                  \
-    va_start(list, command);                                       \
-    void *argument = va_arg(list, void *);                         \
-    va_end(list);                                                  \
-    int result = REAL(name)(fd, command, argument);                \
-    if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) &&      \
-        result >= 0)                                               \
-        nc_note_dup(fd, result);                                   \
+#define FCNTL(name)                                                        \
+    va_list list;                                                          \
+    va_start(list, command);                                               \
+    void *argument = va_arg(list, void *);                                 \
+    va_end(list);                                                          \
+    int result = REAL(name)(fd, command, argument);                        \
+    if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && result >= 0) \
+        nc_note_dup(fd, result);                                           \
     return result
 
 NC_EXPORT int

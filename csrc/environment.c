@@ -10,8 +10,8 @@
 #define ASAN "ASAN_OPTIONS="
 
 static const char *const names[] = {
-    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND", "NOCLOBBER_ROOTS",
-    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",  "NOCLOBBER_PUMP",
+    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND",  "NOCLOBBER_ROOTS",
+    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",   "NOCLOBBER_PUMP",
     "NOCLOBBER_FAIL",    "NOCLOBBER_LIFELINE",
 };
 #define NAMES (sizeof names / sizeof *names)
@@ -62,8 +62,7 @@ nc_environment_start(char **environment)
         if (!strncmp(entry, "NOCLOBBER_", 10)) {
             size_t name = strcspn(entry, "=");
             for (size_t i = 0; i < NAMES; i++)
-                if (strlen(names[i]) == name &&
-                    !memcmp(entry, names[i], name))
+                if (strlen(names[i]) == name && !memcmp(entry, names[i], name))
                     kept[i] = keep(entry, strlen(entry));
         } else if (!strncmp(entry, PRELOAD, sizeof PRELOAD - 1)) {
             const char *found =
@@ -129,8 +128,7 @@ nc_environment(char *const *given, char **room, char *preload)
     const char *lifeline = has_lifeline ? NULL : nc_lifeline_entry();
     if (has_session && has_preload == 1 && !lifeline)
         return given;
-    if (!has_preload && shim &&
-        sizeof PRELOAD + shim_size <= NC_PRELOAD_ROOM) {
+    if (!has_preload && shim && sizeof PRELOAD + shim_size <= NC_PRELOAD_ROOM) {
         memcpy(preload, PRELOAD, sizeof PRELOAD - 1);
         memcpy(preload + sizeof PRELOAD - 1, shim, shim_size + 1);
         room[at++] = preload;

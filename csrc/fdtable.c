@@ -38,9 +38,8 @@ nc_description_new(enum nc_kind kind)
         struct nc_description *found = &descriptions[at];
         uint32_t unused = 0;
         if (__atomic_load_n(&found->refs, __ATOMIC_RELAXED) ||
-            !__atomic_compare_exchange_n(&found->refs, &unused, UINT32_MAX,
-                                         0, __ATOMIC_ACQUIRE,
-                                         __ATOMIC_RELAXED))
+            !__atomic_compare_exchange_n(&found->refs, &unused, UINT32_MAX, 0,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
         __atomic_store_n(&next_free, at, __ATOMIC_RELAXED);
         found->busy = 0;
@@ -62,8 +61,8 @@ void
 nc_description_hold(struct nc_description *held)
 {
     uint32_t none = UINT32_MAX;
-    if (!__atomic_compare_exchange_n(&held->refs, &none, 1, 0,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&held->refs, &none, 1, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         __atomic_add_fetch(&held->refs, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -78,8 +77,7 @@ nc_description_release(struct nc_description *held)
         if (refs == 0)
             return 0;
     } while (!__atomic_compare_exchange_n(&held->refs, &refs, refs - 1, 0,
-                                          __ATOMIC_ACQ_REL,
-                                          __ATOMIC_ACQUIRE));
+                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     return 0;
 }
 

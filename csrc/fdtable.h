@@ -7,9 +7,9 @@
 #include "coverage.h"
 #include "protocol.h"
 
-#define NC_FDS 65536           /* descriptors past this are not followed */
-#define NC_DESCRIPTIONS 8192   /* followed at one time */
-#define NC_PATH_KEPT 512       /* bytes of a path kept, longer: none */
+#define NC_FDS 65536         /* descriptors past this are not followed */
+#define NC_DESCRIPTIONS 8192 /* followed at one time */
+#define NC_PATH_KEPT 512     /* bytes of a path kept, longer: none */
 
 enum nc_kind {
     NC_FILE = 1,   /* a regular file under a root */
@@ -33,15 +33,15 @@ enum nc_description_flags {
 };
 
 struct nc_description {
-    uint32_t refs;     /* descriptors and mappings; 0: free */
-    uint32_t busy;     /* somebody is at `coverage` */
-    uint32_t flags;    /* enum nc_description_flags */
-    uint32_t kind;     /* enum nc_kind */
-    uint32_t epoch;    /* of the process when it was opened */
-    uint32_t area;     /* a folder's area */
-    uint64_t position; /* where the next read begins, in bytes */
-    uint64_t block;    /* where the last read began */
-    uint64_t bytes;    /* that went through a pipe */
+    uint32_t refs;             /* descriptors and mappings; 0: free */
+    uint32_t busy;             /* somebody is at `coverage` */
+    uint32_t flags;            /* enum nc_description_flags */
+    uint32_t kind;             /* enum nc_kind */
+    uint32_t epoch;            /* of the process when it was opened */
+    uint32_t area;             /* a folder's area */
+    uint64_t position;         /* where the next read begins, in bytes */
+    uint64_t block;            /* where the last read began */
+    uint64_t bytes;            /* that went through a pipe */
     struct nc_version version; /* when reading began; a pipe's identity */
     struct nc_version opened;  /* a writer's, when it was opened */
     struct nc_coverage coverage;

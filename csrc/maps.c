@@ -40,8 +40,8 @@ count_touched(const struct map *map, const char *from, const char *to)
                 got < 0 || ((size_t)got >= (i + 1) * sizeof *touched &&
                             (touched[i] & (PAGE_PRESENT | PAGE_SWAPPED)));
             uint64_t start = map->offset + (uint64_t)(at - map->start);
-            uint64_t end = start + page < end_of_file ? start + page
-                                                      : end_of_file;
+            uint64_t end =
+                start + page < end_of_file ? start + page : end_of_file;
             if (is_touched)
                 nc_credit(-1, map->of, start, end);
         }
@@ -115,8 +115,8 @@ unmapping(char *start, size_t size)
         if (!begin || start >= begin + map->size || begin >= start + size)
             continue;
         char *from = start > begin ? start : begin;
-        char *to = start + size < begin + map->size ? start + size
-                                                    : begin + map->size;
+        char *to =
+            start + size < begin + map->size ? start + size : begin + map->size;
         count_touched(map, from, to);
         if (from == begin && to == begin + map->size)
             drop(map, NC_AT_CLOSE);
@@ -126,17 +126,16 @@ unmapping(char *start, size_t size)
     errno = kept;
 }
 
-#define MAP(name)                                                        \
-    void *got = REAL(name)(start, size, protection, flags, fd, offset);  \
-    if (fd >= 0 && got != MAP_FAILED && nc_process.active &&             \
-        (protection & PROT_READ) && !(protection & PROT_EXEC) &&         \
-        !(flags & MAP_ANONYMOUS) && !nc_is_guest())                      \
-        mapped(got, size, fd, offset);                                   \
+#define MAP(name)                                                       \
+    void *got = REAL(name)(start, size, protection, flags, fd, offset); \
+    if (fd >= 0 && got != MAP_FAILED && nc_process.active &&            \
+        (protection & PROT_READ) && !(protection & PROT_EXEC) &&        \
+        !(flags & MAP_ANONYMOUS) && !nc_is_guest())                     \
+        mapped(got, size, fd, offset);                                  \
     return got
 
 NC_EXPORT void *
-mmap(void *start, size_t size, int protection, int flags, int fd,
-     off_t offset)
+mmap(void *start, size_t size, int protection, int flags, int fd, off_t offset)
 {
     MAP(mmap);
 }

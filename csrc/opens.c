@@ -129,23 +129,23 @@ nc_open(const struct nc_opening *o)
     return fd;
 }
 
-#define MODE_OF(flags)                                        \
-    mode_t mode = 0;                                          \
-    if ((flags) & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) {   \
-        va_list list;                                         \
-        va_start(list, flags);                                \
-        mode = (mode_t)va_arg(list, unsigned);                \
-        va_end(list);                                         \
+#define MODE_OF(flags)                                      \
+    mode_t mode = 0;                                        \
+    if ((flags) & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) { \
+        va_list list;                                       \
+        va_start(list, flags);                              \
+        mode = (mode_t)va_arg(list, unsigned);              \
+        va_end(list);                                       \
     }
 
-#define OPEN(name, folder, given, given_mode)           \
-    const struct nc_opening opening = {                 \
-        .hook = NC_HOOK_##name,                         \
-        .dirfd = folder,                                \
-        .path = path,                                   \
-        .flags = given,                                 \
-        .mode = given_mode,                             \
-    };                                                  \
+#define OPEN(name, folder, given, given_mode) \
+    const struct nc_opening opening = {       \
+        .hook = NC_HOOK_##name,               \
+        .dirfd = folder,                      \
+        .path = path,                         \
+        .flags = given,                       \
+        .mode = given_mode,                   \
+    };                                        \
     return nc_open(&opening)
 
 NC_EXPORT int
@@ -239,9 +239,9 @@ made(int fd, const char *path)
     return fd;
 }
 
-#define MAKES(name, parameters, arguments)      \
-    NC_EXPORT int name parameters               \
-    {                                           \
+#define MAKES(name, parameters, arguments)       \
+    NC_EXPORT int name parameters                \
+    {                                            \
         return made(REAL(name) arguments, path); \
     }
 
@@ -254,4 +254,4 @@ MAKES(mkstemps, (char *path, int tail), (path, tail))
 MAKES(mkstemps64, (char *path, int tail), (path, tail))
 MAKES(mkostemps, (char *path, int tail, int flags), (path, tail, flags))
 MAKES(mkostemps64, (char *path, int tail, int flags), (path, tail, flags))
-    /* clang-format on */
+/* clang-format on */

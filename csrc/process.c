@@ -19,15 +19,15 @@ nc_before_spawn(void)
         nc_settle(NC_AT_SPAWN);
 }
 
-#define FORK(name)                                   \
-    if (!nc_process.active || nc_is_guest())         \
-        return REAL(name)();                         \
-    nc_before_spawn();                               \
-    int entered = nc_client_before_fork();           \
-    pid_t pid = REAL(name)();                        \
-    int kept = errno;                                \
-    nc_client_after_fork(pid == 0, entered);         \
-    errno = kept;                                    \
+#define FORK(name)                           \
+    if (!nc_process.active || nc_is_guest()) \
+        return REAL(name)();                 \
+    nc_before_spawn();                       \
+    int entered = nc_client_before_fork();   \
+    pid_t pid = REAL(name)();                \
+    int kept = errno;                        \
+    nc_client_after_fork(pid == 0, entered); \
+    errno = kept;                            \
     return pid
 
 NC_EXPORT pid_t
@@ -117,14 +117,14 @@ nc_before_exec(void)
 }
 
 /* `environment` is the one to use inside `call`. */
-#define EXEC(given, call)                                       \
-    if (!nc_process.active) {                                   \
-        char *const *environment = given;                       \
-        return call;                                            \
-    }                                                           \
-    char *room[nc_environment_size(given)];                     \
-    char preload[NC_PRELOAD_ROOM];                              \
-    nc_before_exec();                                           \
+#define EXEC(given, call)                                            \
+    if (!nc_process.active) {                                        \
+        char *const *environment = given;                            \
+        return call;                                                 \
+    }                                                                \
+    char *room[nc_environment_size(given)];                          \
+    char preload[NC_PRELOAD_ROOM];                                   \
+    nc_before_exec();                                                \
     char *const *environment = nc_environment(given, room, preload); \
     return call
 
@@ -161,24 +161,24 @@ fexecve(int fd, char *const argv[], char *const given[])
 }
 
 NC_EXPORT int
-execveat(int dirfd, const char *path, char *const argv[],
-         char *const given[], int flags)
+execveat(int dirfd, const char *path, char *const argv[], char *const given[],
+         int flags)
 {
     EXEC(given, REAL(execveat)(dirfd, path, argv, environment, flags));
 }
 
 /* The arguments of execl and its kin as an array on the stack. */
-#define ARGUMENTS(first)                            \
-    va_list list;                                   \
-    size_t many = 1;                                \
-    va_start(list, first);                          \
-    while (many < 1048576 && va_arg(list, char *))  \
-        many++;                                     \
-    va_end(list);                                   \
-    char *argv[many + 1];                           \
-    va_start(list, first);                          \
-    argv[0] = (char *)first;                        \
-    for (size_t i = 1; i <= many; i++)              \
+#define ARGUMENTS(first)                           \
+    va_list list;                                  \
+    size_t many = 1;                               \
+    va_start(list, first);                         \
+    while (many < 1048576 && va_arg(list, char *)) \
+        many++;                                    \
+    va_end(list);                                  \
+    char *argv[many + 1];                          \
+    va_start(list, first);                         \
+    argv[0] = (char *)first;                       \
+    for (size_t i = 1; i <= many; i++)             \
         argv[i] = va_arg(list, char *);
 
 NC_EXPORT int

@@ -14,8 +14,8 @@ kernel(long number, long a, long b, long c, long d, long e, long f)
     register long r9 __asm__("r9") = f;
     __asm__ volatile("syscall"
                      : "=a"(result)
-                     : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10),
-                       "r"(r8), "r"(r9)
+                     : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8),
+                       "r"(r9)
                      : "rcx", "r11", "memory");
     return result;
 #elif defined(__aarch64__)

@@ -89,8 +89,7 @@ read_on(int fd, struct nc_description *of, uint64_t got)
         return;
     }
     uint64_t start = of->position;
-    if (nc_unlikely((of->flags & NC_SHARED) ||
-                    of->epoch != nc_process.epoch)) {
+    if (nc_unlikely((of->flags & NC_SHARED) || of->epoch != nc_process.epoch)) {
         int kept = errno;
         off_t at = nc_raw_lseek(fd, 0, SEEK_CUR);
         errno = kept;
@@ -126,18 +125,18 @@ count(int fd, struct nc_description *of, ssize_t got)
         of->block = of->position;
 }
 
-#define COUNTED(call)                         \
-    struct nc_description *of = watch(fd);    \
-    ssize_t got = call;                       \
-    if (of)                                   \
-        count(fd, of, got);                   \
+#define COUNTED(call)                      \
+    struct nc_description *of = watch(fd); \
+    ssize_t got = call;                    \
+    if (of)                                \
+        count(fd, of, got);                \
     return got
 
-#define COUNTED_AT(call)                                        \
-    struct nc_description *of = watch(fd);                      \
-    ssize_t got = call;                                         \
-    if (of && got > 0)                                          \
-        read_at(fd, of, (uint64_t)offset, (uint64_t)got);       \
+#define COUNTED_AT(call)                                  \
+    struct nc_description *of = watch(fd);                \
+    ssize_t got = call;                                   \
+    if (of && got > 0)                                    \
+        read_at(fd, of, (uint64_t)offset, (uint64_t)got); \
     return got
 
 NC_EXPORT ssize_t
@@ -204,8 +203,7 @@ preadv2(int fd, const struct iovec *parts, int many, off_t offset, int flags)
 }
 
 NC_EXPORT ssize_t
-preadv64v2(int fd, const struct iovec *parts, int many, off_t offset,
-           int flags)
+preadv64v2(int fd, const struct iovec *parts, int many, off_t offset, int flags)
 {
     if (offset == -1) {
         COUNTED(REAL(preadv64v2)(fd, parts, many, offset, flags));
@@ -217,16 +215,16 @@ preadv64v2(int fd, const struct iovec *parts, int many, off_t offset,
 
 /* `*at` before the call, where the program gave a place of its own. A bad
  * pointer is the kernel's to refuse: it is read only after a success. */
-#define MOVED(source, at, call)                                       \
-    int fd = source;                                                  \
-    struct nc_description *of = watch(fd);                            \
-    ssize_t got = call;                                               \
-    if (of && got > 0) {                                              \
-        if (at)                                                       \
-            read_at(fd, of, (uint64_t)(*(at) - got), (uint64_t)got);  \
-        else                                                          \
-            count(fd, of, got);                                       \
-    }                                                                 \
+#define MOVED(source, at, call)                                      \
+    int fd = source;                                                 \
+    struct nc_description *of = watch(fd);                           \
+    ssize_t got = call;                                              \
+    if (of && got > 0) {                                             \
+        if (at)                                                      \
+            read_at(fd, of, (uint64_t)(*(at) - got), (uint64_t)got); \
+        else                                                         \
+            count(fd, of, got);                                      \
+    }                                                                \
     return got
 
 NC_EXPORT ssize_t

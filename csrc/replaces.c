@@ -100,8 +100,8 @@ disarm(int fd)
     struct nc_description *of = nc_fd_get(fd);
     int last = of == NC_NOTHING || of == NC_UNKNOWN ? fd : nc_fd_last();
     for (int other = 0; other <= last; other++) {
-        if (other != fd && (of == NC_NOTHING || of == NC_UNKNOWN ||
-                            nc_fd_get(other) != of))
+        if (other != fd &&
+            (of == NC_NOTHING || of == NC_UNKNOWN || nc_fd_get(other) != of))
             continue;
         int marks = (int)nc_raw(fcntl, other, F_GETFD);
         nc_raw(dup3, look, other, marks & FD_CLOEXEC ? O_CLOEXEC : 0);
@@ -123,8 +123,7 @@ nc_shrink(int fd, off_t size)
         return 0;
     }
     errno = kept;
-    if (!ask_about(NC_OP_SHRINK, fd, &st, (uint64_t)size,
-                   (uint64_t)st.st_size))
+    if (!ask_about(NC_OP_SHRINK, fd, &st, (uint64_t)size, (uint64_t)st.st_size))
         return 0;
     disarm(fd);
     errno = EPERM;
@@ -141,12 +140,12 @@ note_emptied(int fd, off_t size)
         of->flags |= NC_FRESH;
 }
 
-#define SHRINK(name)                          \
-    if (nc_shrink(fd, size))                  \
-        return -1;                            \
-    int result = REAL(name)(fd, size);        \
-    if (!result && nc_process.active)         \
-        note_emptied(fd, size);               \
+#define SHRINK(name)                   \
+    if (nc_shrink(fd, size))           \
+        return -1;                     \
+    int result = REAL(name)(fd, size); \
+    if (!result && nc_process.active)  \
+        note_emptied(fd, size);        \
     return result
 
 NC_EXPORT int
@@ -177,8 +176,7 @@ shrink_path(const char *path, off_t size, char *link, int *held)
     }
     link_to(fd, link);
     int is_loss = !nc_stat(fd, &st) && S_ISREG(st.st_mode) &&
-                  st.st_size > size &&
-                  !nc_raw(faccessat, AT_FDCWD, link, W_OK);
+                  st.st_size > size && !nc_raw(faccessat, AT_FDCWD, link, W_OK);
     if (is_loss && ask_about(NC_OP_SHRINK, fd, &st, (uint64_t)size,
                              (uint64_t)st.st_size)) {
         nc_raw_close(fd);
@@ -193,17 +191,17 @@ shrink_path(const char *path, off_t size, char *link, int *held)
     return 0;
 }
 
-#define SHRINK_PATH(name)                               \
-    char link[64];                                      \
-    int held;                                           \
-    if (shrink_path(path, size, link, &held))           \
-        return -1;                                      \
+#define SHRINK_PATH(name)                                   \
+    char link[64];                                          \
+    int held;                                               \
+    if (shrink_path(path, size, link, &held))               \
+        return -1;                                          \
     int result = REAL(name)(held >= 0 ? link : path, size); \
-    if (held >= 0) {                                    \
-        int why = errno;                                \
-        nc_raw_close(held);                             \
-        errno = why;                                    \
-    }                                                   \
+    if (held >= 0) {                                        \
+        int why = errno;                                    \
+        nc_raw_close(held);                                 \
+        errno = why;                                        \
+    }                                                       \
     return result
 
 NC_EXPORT int
@@ -223,8 +221,8 @@ truncate64(const char *path, off_t size)
 static int
 may_punch(int fd, int mode, off_t offset, off_t size)
 {
-    const int loses = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE |
-                      FALLOC_FL_ZERO_RANGE;
+    const int loses =
+        FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_ZERO_RANGE;
     struct stat st;
     int kept = errno;
     if (!nc_process.active || !(mode & loses) || nc_stat(fd, &st) ||
@@ -234,8 +232,7 @@ may_punch(int fd, int mode, off_t offset, off_t size)
         return 0;
     }
     errno = kept;
-    if (!(mode & FALLOC_FL_COLLAPSE_RANGE) &&
-        (offset || size < st.st_size))
+    if (!(mode & FALLOC_FL_COLLAPSE_RANGE) && (offset || size < st.st_size))
         return 0; /* part of it: an edit */
     uint64_t end = (uint64_t)offset + (uint64_t)size;
     if (end > (uint64_t)st.st_size)
@@ -275,8 +272,8 @@ ioctl(int fd, unsigned long request, ...)
         int kept = errno;
         int is_loss = !nc_stat(fd, &st) && S_ISREG(st.st_mode) && st.st_size;
         errno = kept;
-        if (is_loss && ask_about(NC_OP_TRUNCATE, fd, &st, 0,
-                                 (uint64_t)st.st_size)) {
+        if (is_loss &&
+            ask_about(NC_OP_TRUNCATE, fd, &st, 0, (uint64_t)st.st_size)) {
             disarm(fd);
             errno = EPERM;
             return -1;

@@ -8,10 +8,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <spawn.h>
-#include <sys/ioctl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -45,27 +45,27 @@ extern void *nc_found[NC_HOOKS];
 void *nc_find(enum nc_hook hook); /* resolves it, once */
 
 /* The function that would have run without us. */
-#define REAL(name)                                                      \
-    ((nc_type_##name)(nc_likely(nc_found[NC_HOOK_##name] != NULL)       \
-                          ? nc_found[NC_HOOK_##name]                    \
+#define REAL(name)                                                \
+    ((nc_type_##name)(nc_likely(nc_found[NC_HOOK_##name] != NULL) \
+                          ? nc_found[NC_HOOK_##name]              \
                           : nc_find(NC_HOOK_##name)))
 
 /* ---- the process (shim.c) ------------------------------------------ */
 
 extern struct nc_process {
-    int active;      /* in a session, and not silenced */
-    uint32_t epoch;  /* raised when others may come to share descriptions */
-    int detached;    /* a vfork child may be running in this memory */
-    pid_t pid;       /* of the process that owns this memory, 0: unknown */
-    pid_t caller;    /* the thread that called vfork */
-    uint64_t token;  /* names this process image, 0: not yet named */
-    uint64_t parent; /* the image this one was forked from, 0: exec'd */
-    int is_shell;    /* takes orders from the files it reads */
+    int active;          /* in a session, and not silenced */
+    uint32_t epoch;      /* raised when others may come to share descriptions */
+    int detached;        /* a vfork child may be running in this memory */
+    pid_t pid;           /* of the process that owns this memory, 0: unknown */
+    pid_t caller;        /* the thread that called vfork */
+    uint64_t token;      /* names this process image, 0: not yet named */
+    uint64_t parent;     /* the image this one was forked from, 0: exec'd */
+    int is_shell;        /* takes orders from the files it reads */
     int stdin_is_script; /* a shell without -c and without a script */
-    int spoke;          /* it, or who it was forked from, said something */
-    int has_input_pipe; /* may pass on what others read */
-    int fail_open;      /* a silent daemon refuses nothing */
-    uint64_t pump[2];   /* inodes of the pipes that lead to the agent */
+    int spoke;           /* it, or who it was forked from, said something */
+    int has_input_pipe;  /* may pass on what others read */
+    int fail_open;       /* a silent daemon refuses nothing */
+    uint64_t pump[2];    /* inodes of the pipes that lead to the agent */
     int arguments;
     char **argv;
 } nc_process;
@@ -90,7 +90,7 @@ enum nc_moment {
 };
 void nc_settle(enum nc_moment moment);
 void nc_tell_files(void); /* what was read so far */
-void nc_silence(void); /* the program wants no system call of ours */
+void nc_silence(void);    /* the program wants no system call of ours */
 
 /* ---- where a path lies (area.c) ------------------------------------ */
 
@@ -170,8 +170,7 @@ void nc_channel_tell(int fd, struct nc_description *of,
 
 /* ---- reading (reads.c) --------------------------------------------- */
 
-void nc_credit(int fd, struct nc_description *to, uint64_t start,
-               uint64_t end);
+void nc_credit(int fd, struct nc_description *to, uint64_t start, uint64_t end);
 void nc_sample(int fd, struct nc_description *of); /* by the offset */
 void nc_maps_settle(enum nc_moment moment);
 void nc_maps_forget(void);
@@ -179,7 +178,7 @@ void nc_maps_forget(void);
 /* What stdio still holds of files that are followed (streams.c). */
 void nc_streams_flush(void);
 
-/* ---- replacing (replaces.c, tree.c) -------------------------------- */
+/* ---- replacing (opens.c, replaces.c, tree.c, deletes.c) ------------- */
 
 struct nc_opening {
     enum nc_hook hook; /* which function the program called */
@@ -197,9 +196,12 @@ int nc_may_empty(int dirfd, const char *path, char *link, size_t link_size,
                  int *held);
 int nc_may_rename(int from_dir, const char *from, int to_dir, const char *to,
                   unsigned flags);
-void nc_note_renamed(int from_dir, const char *from, int to_dir,
-                     const char *to, unsigned flags);
+void nc_note_renamed(int from_dir, const char *from, int to_dir, const char *to,
+                     unsigned flags);
 
+/* What a path names, its last part not followed: a descriptor, or -1. */
+int nc_look_at(int dirfd, const char *path, struct stat *st);
+void nc_let_go(int fd, int kept); /* closes it; errno is `kept` */
 /* The absolute path of a name, by its folder; its size, or 0. */
 size_t nc_full_path(int dirfd, const char *path, char *out);
 

@@ -42,14 +42,13 @@ judge(const posix_spawn_file_actions_t *given)
             if (opened >= 0)
                 nc_raw_close(opened);
             folder = opened = next;
-        } else if (at->tag == ACTION_OPEN &&
-                   (at->of.open.flags & O_TRUNC) &&
+        } else if (at->tag == ACTION_OPEN && (at->of.open.flags & O_TRUNC) &&
                    (at->of.open.flags & (O_CREAT | O_EXCL)) !=
                        (O_CREAT | O_EXCL)) {
             char link[64];
             int held;
-            refused = nc_may_empty(folder, at->of.open.path, link,
-                                   sizeof link, &held);
+            refused = nc_may_empty(folder, at->of.open.path, link, sizeof link,
+                                   &held);
             if (held >= 0)
                 nc_raw_close(held);
         }
@@ -88,17 +87,17 @@ judge(const posix_spawn_file_actions_t *given)
 }
 #endif
 
-#define SPAWN(name)                                                        \
-    if (!nc_process.active)                                                \
-        return REAL(name)(pid, path, actions, attributes, argv, given);    \
-    int refused = judge(actions);                                          \
-    if (refused)                                                           \
-        return refused;                                                    \
-    nc_before_spawn();                                                     \
-    char *room[nc_environment_size(given)];                                \
-    char preload[NC_PRELOAD_ROOM];                                         \
-    char *const *environment = nc_environment(given, room, preload);       \
-    return REAL(name)(pid, path, actions, attributes, argv,                \
+#define SPAWN(name)                                                     \
+    if (!nc_process.active)                                             \
+        return REAL(name)(pid, path, actions, attributes, argv, given); \
+    int refused = judge(actions);                                       \
+    if (refused)                                                        \
+        return refused;                                                 \
+    nc_before_spawn();                                                  \
+    char *room[nc_environment_size(given)];                             \
+    char preload[NC_PRELOAD_ROOM];                                      \
+    char *const *environment = nc_environment(given, room, preload);    \
+    return REAL(name)(pid, path, actions, attributes, argv,             \
                       (char **)environment)
 
 NC_EXPORT int

@@ -41,8 +41,8 @@ static int
 is_refused(int fd, int flags)
 {
     struct stat st;
-    if (nc_unlikely(nc_refusals) && !(flags & O_APPEND) &&
-        !nc_stat(fd, &st) && nc_was_refused(&st))
+    if (nc_unlikely(nc_refusals) && !(flags & O_APPEND) && !nc_stat(fd, &st) &&
+        nc_was_refused(&st))
         return 1;
     return (flags & O_CREAT) && nc_may_create(fd, -1);
 }
@@ -66,23 +66,23 @@ opened(FILE *stream, const char *path, const char *mode)
 }
 
 /* Runs `call` with `path` led to the very file that was judged. */
-#define OPEN_STREAM(path, mode, call)                                      \
-    char link[64];                                                         \
-    const char *given = path;                                              \
-    int held = -1;                                                         \
-    if (nc_process.active && path && mode && *mode == 'w' &&               \
-        !strchr(mode, 'x')) {                                              \
-        if (nc_may_empty(AT_FDCWD, path, link, sizeof link, &held))        \
-            return NULL;                                                   \
-        if (held >= 0)                                                     \
-            path = link;                                                   \
-    }                                                                      \
-    FILE *stream = call;                                                   \
-    if (held >= 0) {                                                       \
-        int kept = errno;                                                  \
-        nc_raw_close(held);                                                \
-        errno = kept;                                                      \
-    }                                                                      \
+#define OPEN_STREAM(path, mode, call)                               \
+    char link[64];                                                  \
+    const char *given = path;                                       \
+    int held = -1;                                                  \
+    if (nc_process.active && path && mode && *mode == 'w' &&        \
+        !strchr(mode, 'x')) {                                       \
+        if (nc_may_empty(AT_FDCWD, path, link, sizeof link, &held)) \
+            return NULL;                                            \
+        if (held >= 0)                                              \
+            path = link;                                            \
+    }                                                               \
+    FILE *stream = call;                                            \
+    if (held >= 0) {                                                \
+        int kept = errno;                                           \
+        nc_raw_close(held);                                         \
+        errno = kept;                                               \
+    }                                                               \
     return opened(stream, given, mode)
 
 NC_EXPORT FILE *
@@ -113,13 +113,13 @@ before_reopening(FILE *stream)
     }
 }
 
-#define REOPEN(function)                                                  \
-    if (!path) /* another mode for the same file */                       \
-        return REAL(function)(path, mode, old);                           \
+#define REOPEN(function)                                                   \
+    if (!path) /* another mode for the same file */                        \
+        return REAL(function)(path, mode, old);                            \
     if (nc_process.active && mode && *mode == 'w' && !strchr(mode, 'x') && \
-        refuse_reopening(path, old))                                      \
-        return NULL;                                                      \
-    before_reopening(old);                                                \
+        refuse_reopening(path, old))                                       \
+        return NULL;                                                       \
+    before_reopening(old);                                                 \
     return opened(REAL(function)(path, mode, old), path, mode)
 
 /* A refused freopen leaves the stream closed, as a failed one does. */
@@ -194,7 +194,7 @@ fclose(FILE *stream)
         int kept = errno;
         if (of->kind == NC_CHANNEL || (of->flags & NC_WRITER))
             fflush(stream); /* what is reported is what was written */
-        of->stream = NULL; /* other descriptors may keep `of` */
+        of->stream = NULL;  /* other descriptors may keep `of` */
         nc_note_close(fd);
         errno = kept;
     } else if (nc_process.active && stream && !nc_is_guest()) {

@@ -38,8 +38,8 @@ look(void)
         struct stat st;
         if (fd >= 0) {
             if (!nc_stat(fd, &st) && st.st_size >= (off_t)sizeof *tombs) {
-                found = nc_raw_mmap(NULL, sizeof *tombs, PROT_READ,
-                                    MAP_SHARED, fd, 0);
+                found = nc_raw_mmap(NULL, sizeof *tombs, PROT_READ, MAP_SHARED,
+                                    fd, 0);
                 if (found == MAP_FAILED)
                     found = NULL;
             }
@@ -114,8 +114,8 @@ nc_may_take_name(int dirfd, const char *path, int source)
         return 0;
     }
     /* a placeholder: where the answer is no, it becomes the old file again */
-    int fd = nc_raw_open(dirfd, path,
-                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd =
+        nc_raw_open(dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         errno = kept;
         return 0; /* taken, or impossible: the kernel says so itself */

@@ -14,10 +14,8 @@ nc_version_from(struct nc_version *out, const struct stat *st)
     out->dev = (uint64_t)st->st_dev;
     out->ino = (uint64_t)st->st_ino;
     out->size = (uint64_t)st->st_size;
-    out->mtime = (int64_t)st->st_mtim.tv_sec * 1000000000 +
-                 st->st_mtim.tv_nsec;
-    out->ctime = (int64_t)st->st_ctim.tv_sec * 1000000000 +
-                 st->st_ctim.tv_nsec;
+    out->mtime = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+    out->ctime = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
 }
 
 int
@@ -75,8 +73,8 @@ nc_note_open(int fd, int dirfd, const char *path, int flags, int made)
         errno = kept;
         return;
     }
-    struct nc_description *of = nc_description_new(
-        flags & O_DIRECTORY ? NC_FOLDER : NC_FILE);
+    struct nc_description *of =
+        nc_description_new(flags & O_DIRECTORY ? NC_FOLDER : NC_FILE);
     if (!of) {
         nc_fd_set(fd, NC_NOTHING);
         errno = kept;
@@ -137,8 +135,8 @@ examine(int fd, int ask_path)
             if (of) {
                 int flags = (int)nc_raw(fcntl, fd, F_GETFL);
                 of->area = area;
-                of->flags = access_flags(flags) | NC_SHARED | NC_VERSIONED |
-                            NC_ELDER;
+                of->flags =
+                    access_flags(flags) | NC_SHARED | NC_VERSIONED | NC_ELDER;
                 nc_version_from(&of->version, &st);
                 of->opened = of->version;
                 if (!st.st_size)
@@ -242,8 +240,8 @@ tell_wrote(int fd, struct nc_description *of, int lives_on)
     if (record.version.ino != of->opened.ino ||
         record.version.dev != of->opened.dev)
         return; /* another file by now: closed behind our back */
-    int changed = memcmp(&record.version, &of->opened,
-                         sizeof record.version) != 0;
+    int changed =
+        memcmp(&record.version, &of->opened, sizeof record.version) != 0;
     if (!changed && !(of->flags & NC_FRESH))
         return;
     uint16_t flags = 0;
@@ -259,8 +257,7 @@ tell_wrote(int fd, struct nc_description *of, int lives_on)
         flags |= NC_OPENED;
     record.record.flags = flags;
     record.path_size = of->path_size;
-    nc_report(&record.record, sizeof record, of->path, of->path_size, NULL,
-              0);
+    nc_report(&record.record, sizeof record, of->path, of->path_size, NULL, 0);
 }
 
 void

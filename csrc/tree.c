@@ -1,11 +1,11 @@
-/* Names: renamed over, deleted, linked. */
+/* Names: renamed over, linked. */
 #include <string.h>
 
 #include "shim.h"
 
 /* What a path names, its last part not followed. -1: nothing that counts. */
-static int
-look_at(int dirfd, const char *path, struct stat *st)
+int
+nc_look_at(int dirfd, const char *path, struct stat *st)
 {
     int fd = nc_raw_open(dirfd, path, NC_OPEN_LOOK | O_NOFOLLOW, 0);
     if (fd >= 0 && !nc_stat(fd, st))
@@ -15,8 +15,8 @@ look_at(int dirfd, const char *path, struct stat *st)
     return -1;
 }
 
-static void
-let_go(int fd, int kept)
+void
+nc_let_go(int fd, int kept)
 {
     if (fd >= 0)
         nc_raw_close(fd);
@@ -100,29 +100,28 @@ may_move(const struct moving *m, struct stat *moved)
     int kept = errno;
     struct stat to;
     moved->st_mode = 0;
-    if (m->flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE |
-                               RENAME_WHITEOUT))
+    if (m->flags &
+        ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
         return 0;
-    int source = look_at(m->from_dir, m->from, moved);
+    int source = nc_look_at(m->from_dir, m->from, moved);
     if (source < 0) {
         errno = kept;
         return 0;
     }
     if (nc_unlikely(nc_refusals) && nc_was_refused(moved)) {
-        let_go(source, EPERM);
+        nc_let_go(source, EPERM);
         return -1;
     }
-    int target = m->flags & RENAME_NOREPLACE
-                     ? -1
-                     : look_at(m->to_dir, m->to, &to);
+    int target =
+        m->flags & RENAME_NOREPLACE ? -1 : nc_look_at(m->to_dir, m->to, &to);
     int refused = 0;
     if (target >= 0 && moved->st_dev == to.st_dev &&
         moved->st_ino != to.st_ino && !ends_in_slash(m->to)) {
         int swaps = (m->flags & RENAME_EXCHANGE) != 0;
         if (S_ISREG(to.st_mode) && to.st_size &&
             (swaps || !S_ISDIR(moved->st_mode)))
-            refused = ask_rename(swaps ? NC_OP_EXCHANGE : NC_OP_RENAME,
-                                 target, &to, source);
+            refused = ask_rename(swaps ? NC_OP_EXCHANGE : NC_OP_RENAME, target,
+                                 &to, source);
         if (!refused && swaps && S_ISREG(moved->st_mode) && moved->st_size)
             refused = ask_rename(NC_OP_EXCHANGE, source, moved, target);
     }
@@ -130,7 +129,7 @@ may_move(const struct moving *m, struct stat *moved)
         nc_raw_close(target);
     else if (S_ISREG(moved->st_mode))
         refused = nc_may_take_name(m->to_dir, m->to, source);
-    let_go(source, refused ? EPERM : kept);
+    nc_let_go(source, refused ? EPERM : kept);
     return refused;
 }
 
@@ -153,12 +152,12 @@ note_named(int how, const struct moving *m, const struct stat *before)
     char from[NC_PATH_MAX], to[NC_PATH_MAX];
     struct stat st;
     int is_folder = S_ISDIR(before->st_mode);
-    if (nc_is_guest() || !(is_folder ? nc_tombs_any()
-                                     : S_ISREG(before->st_mode) &&
-                                           before->st_size))
+    if (nc_is_guest() ||
+        !(is_folder ? nc_tombs_any()
+                    : S_ISREG(before->st_mode) && before->st_size))
         return;
     int kept = errno;
-    int fd = look_at(m->to_dir, m->to, &st);
+    int fd = nc_look_at(m->to_dir, m->to, &st);
     if (fd >= 0 && st.st_ino == before->st_ino) {
         size_t to_size = nc_path_of(fd, to, sizeof to);
         if (to_size && nc_area_of(to, to_size) == NC_AREA_ROOT) {
@@ -167,23 +166,22 @@ note_named(int how, const struct moving *m, const struct stat *before)
             nc_flush();
         }
     }
-    let_go(fd, kept);
+    nc_let_go(fd, kept);
 }
 
-#define MOVE(call, ...)                                                \
-    if (!nc_process.active)                                            \
-        return call;                                                   \
-    const struct moving moving = {__VA_ARGS__};                        \
-    struct stat moved;                                                 \
-    if (!moving.from || !moving.to)                                    \
-        return call;                                                   \
-    if (may_move(&moving, &moved))                                     \
-        return -1;                                                     \
-    int result = call;                                                 \
-    if (!result)                                                       \
-        note_named(moving.flags & RENAME_EXCHANGE ? NC_EXCHANGED       \
-                                                  : NC_RENAMED,        \
-                   &moving, &moved);                                   \
+#define MOVE(call, ...)                                                       \
+    if (!nc_process.active)                                                   \
+        return call;                                                          \
+    const struct moving moving = {__VA_ARGS__};                               \
+    struct stat moved;                                                        \
+    if (!moving.from || !moving.to)                                           \
+        return call;                                                          \
+    if (may_move(&moving, &moved))                                            \
+        return -1;                                                            \
+    int result = call;                                                        \
+    if (!result)                                                              \
+        note_named(moving.flags &RENAME_EXCHANGE ? NC_EXCHANGED : NC_RENAMED, \
+                   &moving, &moved);                                          \
     return result
 
 NC_EXPORT int
@@ -195,8 +193,8 @@ rename(const char *from, const char *to)
 NC_EXPORT int
 renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
-    MOVE(REAL(renameat)(from_dir, from, to_dir, to), from_dir, from, to_dir,
-         to, 0);
+    MOVE(REAL(renameat)(from_dir, from, to_dir, to), from_dir, from, to_dir, to,
+         0);
 }
 
 NC_EXPORT int
@@ -207,154 +205,6 @@ renameat2(int from_dir, const char *from, int to_dir, const char *to,
          to_dir, to, flags);
 }
 
-/* ---- deleting ------------------------------------------------------ */
-
-struct deleting {
-    struct nc_version version;
-    size_t path_size;
-    uint32_t links;
-    char path[NC_PATH_MAX];
-};
-
-/* Never refused but to a process that was refused this file. The daemon gets
- * to keep what is about to go. */
-static int
-may_delete(int dirfd, const char *path, struct deleting *gone)
-{
-    int kept = errno;
-    struct stat st;
-    gone->path_size = 0;
-    int fd = look_at(dirfd, path, &st);
-    if (fd < 0) {
-        errno = kept;
-        return 0;
-    }
-    if (nc_unlikely(nc_refusals) && nc_was_refused(&st)) {
-        let_go(fd, EPERM);
-        return -1;
-    }
-    size_t size;
-    if (S_ISREG(st.st_mode) && st.st_size &&
-        nc_area_of_fd(fd, gone->path, &size) == NC_AREA_ROOT && size) {
-        gone->path_size = size;
-        gone->links = (uint32_t)st.st_nlink - 1;
-        nc_version_from(&gone->version, &st);
-        const struct nc_ask ask = {
-            .op = NC_OP_DELETE,
-            .fd = fd,
-            .other = -1,
-            .end = gone->version.size,
-            .path = gone->path,
-            .path_size = size,
-            .version = &gone->version,
-        };
-        (void)nc_ask(&ask);
-    }
-    let_go(fd, kept);
-    return 0;
-}
-
-static void
-note_deleted(const struct deleting *gone)
-{
-    if (!gone->path_size || nc_is_guest())
-        return;
-    int kept = errno;
-    struct nc_gone record = {
-        .record = {.type = NC_GONE},
-        .version = gone->version,
-        .path_size = (uint32_t)gone->path_size,
-        .links = gone->links,
-    };
-    nc_report(&record.record, sizeof record, gone->path, gone->path_size,
-              NULL, 0);
-    nc_flush();
-    errno = kept;
-}
-
-#define DELETE(folder, name, call)             \
-    if (!nc_process.active) \
-        return call;                           \
-    struct deleting gone;                      \
-    if (may_delete(folder, name, &gone))       \
-        return -1;                             \
-    int result = call;                         \
-    if (!result)                               \
-        note_deleted(&gone);                   \
-    return result
-
-/* Tombstones do not outlive their directory. */
-static size_t
-before_rmdir(int dirfd, const char *path, char *out)
-{
-    int kept = errno;
-    size_t size = 0;
-    if (nc_process.active && !nc_is_guest() && nc_tombs_any()) {
-        struct stat st;
-        int fd = look_at(dirfd, path, &st);
-        enum nc_area area =
-            fd >= 0 ? nc_area_of_fd(fd, out, &size) : NC_AREA_NONE;
-        if (area != NC_AREA_ROOT)
-            size = 0;
-        if (fd >= 0)
-            nc_raw_close(fd);
-    }
-    errno = kept;
-    return size;
-}
-
-static void
-note_rmdir(const char *path, size_t size)
-{
-    int kept = errno;
-    struct nc_gone record = {
-        .record = {.type = NC_GONE, .flags = NC_FOLDER_GONE},
-        .path_size = (uint32_t)size,
-    };
-    if (size) {
-        nc_report(&record.record, sizeof record, path, size, NULL, 0);
-        nc_flush();
-    }
-    errno = kept;
-}
-
-NC_EXPORT int
-rmdir(const char *path)
-{
-    char gone[NC_PATH_MAX];
-    size_t size = before_rmdir(AT_FDCWD, path, gone);
-    int result = REAL(rmdir)(path);
-    if (!result)
-        note_rmdir(gone, size);
-    return result;
-}
-
-NC_EXPORT int
-unlink(const char *path)
-{
-    DELETE(AT_FDCWD, path, REAL(unlink)(path));
-}
-
-NC_EXPORT int
-unlinkat(int dirfd, const char *path, int flags)
-{
-    if (flags & AT_REMOVEDIR) {
-        char left[NC_PATH_MAX];
-        size_t size = before_rmdir(dirfd, path, left);
-        int removed = REAL(unlinkat)(dirfd, path, flags);
-        if (!removed)
-            note_rmdir(left, size);
-        return removed;
-    }
-    DELETE(dirfd, path, REAL(unlinkat)(dirfd, path, flags));
-}
-
-NC_EXPORT int
-remove(const char *path)
-{
-    DELETE(AT_FDCWD, path, REAL(remove)(path));
-}
-
 /* ---- linking ------------------------------------------------------- */
 
 static void
@@ -363,8 +213,8 @@ note_linked(int from_dir, const char *from, int to_dir, const char *to)
     const struct moving moving = {from_dir, from, to_dir, to, 0};
     struct stat st;
     int kept = errno;
-    int fd = look_at(to_dir, to, &st);
-    let_go(fd, kept);
+    int fd = nc_look_at(to_dir, to, &st);
+    nc_let_go(fd, kept);
     if (fd >= 0)
         note_named(NC_LINKED, &moving, &st);
 }
@@ -377,10 +227,10 @@ may_link(int from_dir, const char *from, int to_dir, const char *to)
     struct stat st;
     if (!nc_process.active || !nc_tombs_any())
         return 0;
-    int source = look_at(from_dir, from, &st);
+    int source = nc_look_at(from_dir, from, &st);
     if (source >= 0 && S_ISREG(st.st_mode))
         refused = nc_may_take_name(to_dir, to, source);
-    let_go(source, refused ? EPERM : kept);
+    nc_let_go(source, refused ? EPERM : kept);
     return refused;
 }
 

@@ -1,0 +1,189 @@
+/* The question before a file is replaced, and what its answer leaves behind. */
+#include <string.h>
+
+#include "client.h"
+
+#define MOST_SCOPES 16
+#define SCOPE_TEXT 4096
+#define MOST_REFUSED 64
+
+/* ---- what was answered --------------------------------------------- */
+
+static struct {
+    uint64_t dev, ino;
+} refused[MOST_REFUSED];
+int nc_refusals;
+
+static struct {
+    const char *path;
+    size_t size;
+} scopes[MOST_SCOPES];
+static char scope_text[SCOPE_TEXT];
+static size_t scope_used;
+static int scope_count;
+
+int
+nc_was_refused(const struct stat *of)
+{
+    for (int i = 0; i < nc_refusals && i < MOST_REFUSED; i++)
+        if (refused[i].dev == (uint64_t)of->st_dev &&
+            refused[i].ino == (uint64_t)of->st_ino)
+            return 1;
+    return 0;
+}
+
+static void
+remember_refusal(const struct nc_version *version)
+{
+    int at = __atomic_fetch_add(&nc_refusals, 1, __ATOMIC_RELAXED);
+    refused[at % MOST_REFUSED].dev = version->dev;
+    refused[at % MOST_REFUSED].ino = version->ino;
+}
+
+/* "Nothing under this directory is protected from you." */
+static void
+remember_scope(const char *path, size_t size)
+{
+    if (!size || scope_count >= MOST_SCOPES ||
+        scope_used + size > sizeof scope_text)
+        return;
+    memcpy(scope_text + scope_used, path, size);
+    scopes[scope_count].path = scope_text + scope_used;
+    scopes[scope_count].size = size;
+    scope_used += size;
+    __atomic_add_fetch(&scope_count, 1, __ATOMIC_RELEASE);
+}
+
+static int
+in_known_scope(const char *path, size_t size)
+{
+    int count = __atomic_load_n(&scope_count, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < count; i++)
+        if (size > scopes[i].size && path[scopes[i].size] == '/' &&
+            !memcmp(path, scopes[i].path, scopes[i].size))
+            return 1;
+    return 0;
+}
+
+/* To stderr, unless the program put a file of its own in its place. */
+static void
+say(const char *text, size_t size)
+{
+    struct stat st;
+    if (nc_stat(2, &st))
+        return;
+    if (S_ISREG(st.st_mode)) {
+        struct nc_description *of = nc_fd_get(2);
+        if (of == NC_NOTHING || of == NC_UNKNOWN || !(of->flags & NC_ELDER))
+            return;
+    }
+    while (size) {
+        long sent = nc_raw(write, 2, text, size);
+        if (sent <= 0)
+            return;
+        text += sent;
+        size -= (size_t)sent;
+    }
+}
+
+/* ---- the question -------------------------------------------------- */
+
+static size_t
+question(char *out, size_t size, const struct nc_ask *ask)
+{
+    struct nc_question record = {
+        .record = {.version = NC_VERSION, .type = NC_QUESTION},
+        .id = 1,
+        .op = ask->op,
+        .start = ask->start,
+        .end = ask->end,
+        .path_size = (uint32_t)ask->path_size,
+        .other_size = (uint32_t)ask->other_size,
+    };
+    size_t whole = sizeof record + ask->path_size + ask->other_size;
+    whole = (whole + 7) & ~(size_t)7;
+    if (whole > size)
+        return 0;
+    record.record.size = (uint32_t)whole;
+    memset(out + whole - 8, 0, 8);
+    memcpy(out, &record, sizeof record);
+    if (ask->path_size)
+        memcpy(out + sizeof record, ask->path, ask->path_size);
+    if (ask->other_size)
+        memcpy(out + sizeof record + ask->path_size, ask->other_path,
+               ask->other_size);
+    return whole;
+}
+
+int
+nc_exchange(int to, const struct nc_ask *ask, struct nc_reply *reply)
+{
+    char out[NC_QUESTION_ROOM];
+    size_t size = question(out, sizeof out, ask);
+    const int fds[2] = {ask->fd, ask->other};
+    if (!size || nc_send(to, out, size, fds, ask->other >= 0 ? 2 : 1))
+        return -1;
+    struct nc_answer *answer = &reply->answer;
+    if (nc_receive(to, answer, sizeof *answer) ||
+        answer->record.type != NC_ANSWER ||
+        answer->record.size < sizeof *answer ||
+        answer->record.size - sizeof *answer > sizeof reply->text ||
+        answer->scope_size + answer->text_size > sizeof reply->text ||
+        nc_receive(to, reply->text, answer->record.size - sizeof *answer))
+        return -1;
+    return 0;
+}
+
+/* A vfork child, or a signal handler amid its thread's own words: over a
+ * connection of its own. */
+static int
+ask_once(const struct nc_ask *ask, struct nc_reply *reply)
+{
+    int to = nc_connect(-1);
+    if (to < 0)
+        return -1;
+    char hello[NC_HELLO_ROOM];
+    size_t size = nc_hello(hello, sizeof hello);
+    int failed =
+        nc_send(to, hello, size, NULL, 0) || nc_exchange(to, ask, reply);
+    nc_raw_close(to);
+    return failed ? -1 : 0;
+}
+
+static const char down[] =
+    "noclobber: the guard does not answer, so nothing is replaced until it "
+    "does. Start it again with: noclobber daemon start\n";
+
+int
+nc_ask(const struct nc_ask *ask)
+{
+    if (in_known_scope(ask->path, ask->path_size))
+        return 0;
+    int kept = errno;
+    int guest = nc_is_guest();
+    struct nc_reply reply;
+    int failed;
+    if (!guest)
+        nc_settle(NC_AT_QUESTION);
+    failed = guest ? 1 : nc_client_ask(ask, &reply);
+    if (failed > 0)
+        failed = ask_once(ask, &reply);
+    if (failed) {
+        if (nc_process.fail_open || ask->op == NC_OP_DELETE) {
+            errno = kept;
+            return 0;
+        }
+        say(down, sizeof down - 1);
+    } else if (reply.answer.verdict != NC_DENY) {
+        if (!guest)
+            remember_scope(reply.text, reply.answer.scope_size);
+        errno = kept;
+        return 0;
+    } else {
+        say(reply.text + reply.answer.scope_size, reply.answer.text_size);
+    }
+    if (!guest && ask->version)
+        remember_refusal(ask->version);
+    errno = EPERM;
+    return -1;
+}
