@@ -133,13 +133,21 @@ def _reads(fdinfo: str) -> bool:
 class Gathered:
     """The facts of one question (rule.Facts), worked out once each."""
 
-    def __init__(self, asked: Question, session: Session, image: Image, guarded: Guarded) -> None:
+    def __init__(
+        self,
+        asked: Question,
+        session: Session,
+        image: Image,
+        guarded: Guarded,
+        deleted: tuple[Key, Stamp] | None = None,
+    ) -> None:
         self.asked = asked
         self.session = session
         self.image = image
         self.guarded = guarded
         self.stat = os.fstat(asked.fd)
-        self.key, self.stamp = identify(version(self.stat))
+        # Of what was deleted `asked.fd` is open on the kept content.
+        self.key, self.stamp = deleted or identify(version(self.stat))
         self.size = self.stat.st_size
 
     # The rows' facts.
@@ -322,19 +330,30 @@ class Gathered:
         if self.asked.source_fd is not None:
             source: tuple[Key, Stamp] = identify(version(os.fstat(self.asked.source_fd)))
             tokens |= self.lineage.of_source(*source)
-        for source in self._open_sources():
+        for source in self._sources:
             tokens |= self.lineage.of_source(*source)
         return tokens
 
-    def _open_sources(self) -> list[tuple[Key, Stamp]]:
+    @cached_property
+    def _open(self) -> list[tuple[str, Key, Stamp]]:
+        """The regular files that W has open, their fdinfo's names first."""
+        return [(fdinfo, *identify(version(stat))) for fdinfo, stat in _open_files(self.asked.pid)]
+
+    @property
+    def _sources(self) -> list[tuple[Key, Stamp]]:
         """Files of the session's making that W has open for reading: cp opens
         what it copies before it asks, and reads it afterwards."""
-        found = []
-        for fd, stat in _open_files(self.asked.pid):
-            key, stamp = identify(version(stat))
-            if key != self.key and key in self.session.ledger.writes and _reads(fd):
-                found.append((key, stamp))
-        return found
+        writes = self.session.ledger.writes
+        return [
+            (key, stamp)
+            for fdinfo, key, stamp in self._open
+            if key != self.key and key in writes and _reads(fdinfo)
+        ]
+
+    @property
+    def still_open(self) -> bool:
+        """Whether W holds T itself open: perl -i deletes what it reads."""
+        return any(key == self.key for _, key, _ in self._open)
 
     @cached_property
     def lineage_read(self) -> Coverage:
@@ -345,6 +364,10 @@ class Gathered:
     def extent(self) -> Extent:
         """What of T was seen, for people."""
         return extent(self.content if self.text else None, self.size, self.seen)
+
+    def settle(self) -> None:
+        """Works out what a receipt needs while the descriptor is open."""
+        self.extent, self.git_holds, self.content  # noqa: B018 (cached)
 
     def explain(self) -> dict[str, object]:
         """What decided, for `noclobber explain`: the lineage and the walk."""

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from noclobber import config as configs
-from noclobber import report, rule, snapshots, wire
+from noclobber import report, rule, snapshots, tombs, wire
+from noclobber.deletions import Deletions
 from noclobber.facts import CONTENT_LIMIT, Gathered, Guarded, Question
-from noclobber.journal import RECORDS, REPLACED, Entry, Journal
+from noclobber.journal import RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
 from noclobber.ledger import KEY_SIZE, Image, Replaced
 from noclobber.people import People
 from noclobber.receipts import Receipt, Receipts, timestamp
@@ -25,8 +26,10 @@ from noclobber.repository import Repositories
 from noclobber.rule import Ruling, Verdict
 from noclobber.session import Session, Sessions, Speaker
 from noclobber.system import System
+from noclobber.tombs import Page
 from noclobber.wire import C, Record, WireError
 
+TOMBS = "tombs"  # beside the socket; processes look for it there
 DAY = 86_400_000_000_000  # ns
 
 OPS: dict[int, str] = {
@@ -40,6 +43,8 @@ OPS: dict[int, str] = {
     C.NC_OP_UPDATE: "update",
 }
 
+_MOVES_NAMES = frozenset((C.NC_GONE, C.NC_NAMED))
+
 _REPLACED = struct.Struct("=QHB")
 
 _TABLES: dict[int, Callable[[rule.Facts], Ruling]] = {
@@ -49,11 +54,12 @@ _TABLES: dict[int, Callable[[rule.Facts], Ruling]] = {
 
 
 class Guard:
-    """Everything under one state directory. Raises OSError where that cannot
-    be used."""
+    """Everything under one state directory; `runtime` holds what processes look
+    at themselves. Raises OSError where either cannot be used."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, runtime: Path) -> None:
         self.state = state
+        self.store = state / "snapshots"
         self.started = time.time_ns()
         self.sessions = Sessions()
         self.receipts = Receipts(state / "receipts.jsonl")
@@ -66,6 +72,8 @@ class Guard:
         self._receipt = 0
         self._replay()
         self.sessions.live = System()
+        self._deletions = Deletions(self.store, Page(runtime / TOMBS))
+        self._show_tombs()
 
     # What the daemon's loop asks for.
 
@@ -84,6 +92,8 @@ class Guard:
             name = speaker.session.id if speaker.session else b""
             if name:
                 self.journal.add(Entry(speaker.id, name, now, speaker.pid, RECORDS, chunk))
+        if any(kind in _MOVES_NAMES for kind, *_ in found):
+            self._show_tombs()
 
     def question(self, speaker: Speaker, record: bytes, fds: list[int]) -> bytes:
         """The answer to a question, ready to be sent. Raises WireError."""
@@ -98,11 +108,16 @@ class Guard:
             op, path, source, start, end, fds[0], fds[1] if len(fds) > 1 else None, image.pid
         )
         image.asked += 1
+        if op == C.NC_OP_CREATE:
+            return self._created(speaker, asked, ident)
         facts = Gathered(asked, session, image, self.guarded(session))
         ruling = _TABLES.get(op, rule.decide)(facts)
         text = b""
-        if ruling.verdict is not Verdict.ALLOW:
-            text = self._record(facts, ruling)
+        if ruling.verdict is not Verdict.ALLOW or _outlives_git(facts, ruling):
+            receipt = self._record(facts, ruling)
+            text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
+            if op == C.NC_OP_DELETE:
+                self._laid(speaker, facts, receipt.snapshot)
         if ruling.verdict is not Verdict.DENY and ruling.row >= 3:
             self._replaced(speaker, facts, ruling)
         return wire.answer(ident, ruling.verdict.value, ruling.row, facts.scope, text)
@@ -135,6 +150,7 @@ class Guard:
         self.journal.close()
         self.receipts.close()
         self._repositories.close()
+        self._deletions.close()
 
     def facts_of(self, session: Session, path: bytes, fd: int) -> Gathered:
         """What is known of a file where nobody asks to replace it."""
@@ -153,6 +169,40 @@ class Guard:
 
     # Its own business.
 
+    def _created(self, speaker: Speaker, asked: Question, ident: int) -> bytes:
+        """The answer where a deleted name is created again."""
+        image, session = speaker.image, speaker.session
+        assert image is not None and session is not None
+        facts, ruling = self._deletions.judge(
+            asked,
+            session,
+            lambda about, deleted: Gathered(about, session, image, self.guarded(session), deleted),
+        )
+        text = b""
+        if facts is not None:
+            if ruling.verdict is Verdict.DENY:
+                text = self._record(facts, ruling).reason.encode()
+            else:
+                self._replaced(speaker, facts, ruling)
+            session.ledger.tombs.pop(asked.path, None)
+            self._journal(speaker, TAKEN, asked.path)
+            self._show_tombs()
+        return wire.answer(ident, ruling.verdict.value, ruling.row, b"", text)
+
+    def _laid(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
+        for path, tomb in self._deletions.lay(facts, snapshot):
+            self._journal(speaker, TOMB, tombs.packed(path, tomb))
+        self._show_tombs()
+
+    def _show_tombs(self) -> None:
+        self._deletions.show(self.sessions.all.values())
+
+    def _journal(self, speaker: Speaker, kind: int, data: bytes) -> None:
+        assert speaker.session is not None
+        self.journal.add(
+            Entry(speaker.id, speaker.session.id, time.time_ns(), speaker.pid, kind, data)
+        )
+
     def _since(self) -> int:
         return time.time_ns() - self.configs.of(None).retention_days * DAY
 
@@ -161,9 +211,14 @@ class Guard:
         for entry in self.journal.replay(self._since()):
             self._speakers = max(self._speakers, entry.speaker)
             speaker = speakers.setdefault(entry.speaker, Speaker(entry.speaker, entry.pid))
-            if entry.kind == REPLACED:
-                what = _unpacked(entry.data)
-                self.sessions.get(entry.session, entry.time).ledger.replaced(what)
+            if entry.kind != RECORDS:
+                ledger = self.sessions.get(entry.session, entry.time).ledger
+                if entry.kind == REPLACED:
+                    ledger.replaced(_unpacked(entry.data))
+                elif entry.kind == TOMB:
+                    ledger.tombs.update([tombs.unpacked(entry.data)])
+                elif entry.kind == TAKEN:
+                    ledger.tombs.pop(entry.data, None)
                 continue
             try:
                 found, _ = wire.records(entry.data, len(entry.data))
@@ -178,15 +233,11 @@ class Guard:
             return
         what = Replaced(asked.path, facts.key, facts.stamp, facts.image.token, asked.op, known)
         facts.session.ledger.replaced(what)
-        self.journal.add(
-            Entry(
-                speaker.id, facts.session.id, time.time_ns(), speaker.pid, REPLACED, _packed(what)
-            )
-        )
+        self._journal(speaker, REPLACED, _packed(what))
 
-    def _record(self, facts: Gathered, ruling: Ruling) -> bytes:
+    def _record(self, facts: Gathered, ruling: Ruling) -> Receipt:
         """Keeps the old content where that is the verdict, and writes the
-        receipt. Returns the message for a refusal."""
+        receipt, whose `reason` is the message for a refusal."""
         now = time.time_ns()
         self._receipt += 1
         ident = f"{now:x}-{self._receipt}"
@@ -194,9 +245,12 @@ class Guard:
         found = facts.extent
         note = self.configs.trouble
         snapshot = ""
-        if ruling.verdict is Verdict.SNAPSHOT and facts.size <= CONTENT_LIMIT:
+        if ruling.verdict is not Verdict.DENY:
             try:
-                snapshot = snapshots.keep(self.state / "snapshots", ident, asked.fd)
+                if asked.op == C.NC_OP_DELETE:
+                    snapshot = self._deletions.keep(facts, ident)
+                elif facts.size <= CONTENT_LIMIT:
+                    snapshot = snapshots.keep(self.store, ident, asked.fd)
             except OSError as error:
                 note = f"the old content could not be kept: {error} {note}".strip()
         command = session.ledger.commands.get(image.command)
@@ -208,33 +262,43 @@ class Guard:
             reason = report.message(asked.path, found, facts.grade, step, "", note)
         else:
             reason = report.REASONS[ruling.row]
-        self.receipts.add(
-            Receipt(
-                time=timestamp(now),
-                session=os.fsdecode(session.id),
-                command=os.fsdecode(image.command),
-                pid=image.pid,
-                exe=os.fsdecode(image.exe),
-                argv=[os.fsdecode(word) for word in image.argv],
-                op=OPS[asked.op],
-                path=os.fsdecode(asked.path),
-                verdict=ruling.verdict.name.lower(),
-                row=ruling.row,
-                grade=facts.grade,
-                seen_bytes=found.seen_bytes,
-                total_bytes=found.total_bytes,
-                seen_lines=found.seen_lines,
-                total_lines=found.total_lines,
-                unseen=list(found.unseen),
-                reason=reason,
-                id=ident,
-                kind=facts.kind.value,
-                explain=facts.explain(),
-                snapshot=snapshot,
-                note=note,
-            )
+        receipt = Receipt(
+            time=timestamp(now),
+            session=os.fsdecode(session.id),
+            command=os.fsdecode(image.command),
+            pid=image.pid,
+            exe=os.fsdecode(image.exe),
+            argv=[os.fsdecode(word) for word in image.argv],
+            op=OPS[asked.op],
+            path=os.fsdecode(asked.path),
+            verdict=ruling.verdict.name.lower(),
+            row=ruling.row,
+            grade=facts.grade,
+            seen_bytes=found.seen_bytes,
+            total_bytes=found.total_bytes,
+            seen_lines=found.seen_lines,
+            total_lines=found.total_lines,
+            unseen=list(found.unseen),
+            reason=reason,
+            id=ident,
+            kind=facts.kind.value,
+            explain=facts.explain(),
+            snapshot=snapshot,
+            note=note,
         )
-        return reason.encode() if ruling.verdict is Verdict.DENY else b""
+        self.receipts.add(receipt)
+        return receipt
+
+
+def _outlives_git(facts: Gathered, ruling: Ruling) -> bool:
+    """Whether a deletion of what git holds is kept all the same: its
+    re-creation may be refused."""
+    return (
+        facts.asked.op == C.NC_OP_DELETE
+        and ruling == Ruling(Verdict.ALLOW, 11)
+        and facts.text
+        and facts.viewed
+    )
 
 
 def _is_whole(facts: Gathered) -> bool:

@@ -129,7 +129,7 @@ class Holding:
         """Whether it was made from an older content that was not known."""
         facts = self._ledger
         behind = Lineage(facts, key, size_of(write.stamp)).of([write.token])
-        for other in facts.past(key, write.path):
+        for other in facts.pasts(key):
             for read in facts.reads(other):
                 if read.token in behind and read.ranges and not self.knew(other, read.stamp):
                     return True

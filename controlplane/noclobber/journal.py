@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 RECORDS = 0  # `data` is records of the wire
 REPLACED = 1  # `data` is what the daemon itself let through
+TOMB = 2  # `data` is a tombstone that it laid
+TAKEN = 3  # `data` is a path whose tombstone is no more
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (

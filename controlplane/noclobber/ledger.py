@@ -145,6 +145,15 @@ class Replaced(NamedTuple):
     known: bool  # the session held or knew every byte of it then
 
 
+class Tomb(NamedTuple):
+    """What was deleted at a path, and where its content is kept."""
+
+    key: Key
+    stamp: Stamp
+    mode: int
+    snapshot: str
+
+
 class Ledger:
     """The facts of one session. Nothing here raises for odd reports."""
 
@@ -157,6 +166,7 @@ class Ledger:
         self.names: dict[Key, list[bytes]] = {}
         self.links: dict[Key, list[tuple[bytes, bytes]]] = {}
         self.known: dict[Key, set[Stamp]] = {}
+        self.tombs: dict[bytes, Tomb] = {}
         self.seq = 0
         self._reads: dict[Key, bytes | list[bytes]] = {}
         self._restamped: dict[Key, set[Stamp]] = {}
@@ -226,6 +236,7 @@ class Ledger:
         if how == C.NC_LINKED:
             self.links.setdefault(key, []).append((old, new))
         elif old:
+            self._name(key, old)
             self.history.setdefault(old, []).append(Past(self.seq, key, stamp))
 
     def gone(self, key: Key, stamp: Stamp, path: bytes) -> None:
@@ -234,6 +245,12 @@ class Ledger:
         if path:
             self.history.setdefault(path, []).append(Past(self.seq, key, stamp))
             self._name(key, path)
+
+    def folder_gone(self, path: bytes) -> None:
+        """A directory was deleted: tombstones live no longer than it."""
+        below = path.rstrip(b"/") + b"/"
+        for name in [name for name in self.tombs if name.startswith(below)]:
+            del self.tombs[name]
 
     def replaced(self, what: Replaced) -> None:
         """The daemon let something through that changed or took this version."""
@@ -309,12 +326,13 @@ class Ledger:
         """Names that the file is or was known by."""
         return self.names.get(key, [])
 
-    def past(self, key: Key, path: bytes = b"") -> set[Key]:
-        """The file itself and every other that stood at one of its names."""
-        found = {key}
-        for name in {path, *self.paths(key)}:
-            found.update(past.key for past in self.history.get(name, ()))
-        return found
+    def past(self, key: Key, path: bytes) -> set[Key]:
+        """The file itself and every other that stood at that path."""
+        return {key, *(past.key for past in self.history.get(path, ()))}
+
+    def pasts(self, key: Key) -> set[Key]:
+        """The file itself and every other that stood at any of its names."""
+        return {key}.union(*(self.past(key, name) for name in self.paths(key)))
 
     def authors(self, key: Key, stamp: Stamp | None = None) -> list[Write]:
         """The writes that made the file what it was at `stamp` (None: what it

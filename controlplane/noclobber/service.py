@@ -202,7 +202,7 @@ def run(ready: int) -> int:
     lock = _lock(path.parent / "daemon.lock")
     if lock is None:
         return 0
-    guard = Guard(state)
+    guard = Guard(state, path.parent)
     for trouble in (guard.journal.trouble, guard.configs.trouble):
         if trouble:
             log(trouble)

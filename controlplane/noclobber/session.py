@@ -182,6 +182,7 @@ class Sessions:
         _, session = _who(speaker)
         *version, old_size, new_size = wire.NAMED.unpack_from(buffer, at)[4:]
         old, new = wire.strings(buffer, at + wire.NAMED.size, end, [old_size, new_size])
+        session.ledger.folder_gone(old)  # a file has no tombstones below it
         session.ledger.named(*identify(Version(*version)), flags, old, new)
 
     def _gone(
@@ -190,6 +191,9 @@ class Sessions:
         _, session = _who(speaker)
         *version, size, _ = wire.GONE.unpack_from(buffer, at)[4:]
         (path,) = wire.strings(buffer, at + wire.GONE.size, end, [size])
+        if flags & C.NC_FOLDER_GONE:
+            session.ledger.folder_gone(path)
+            return
         session.ledger.gone(*identify(Version(*version)), path)
 
     def _shown(

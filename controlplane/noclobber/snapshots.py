@@ -36,3 +36,20 @@ def keep(store: Path, name: str, fd: int) -> str:
         if target >= 0:
             os.close(target)
     return name
+
+
+def link(store: Path, name: str, fd: int) -> bool:
+    """Gives the file that `fd` is open on one more name, in `store`: its
+    content survives the deletion of the other one. False where it cannot be
+    (another file system, another user's file)."""
+    store.mkdir(mode=0o700, exist_ok=True)
+    folder = os.open(store, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Only with a directory's descriptor does Python call linkat(2), which
+        # alone follows the link in /proc to the file.
+        os.link(f"/proc/self/fd/{fd}", name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True

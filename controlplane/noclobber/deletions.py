@@ -1,0 +1,100 @@
+"""Deletions and what is created in their place.
+
+A deletion is never refused. Where a part of what goes was viewed, a tombstone
+is laid, and who creates the name again is judged as if he replaced the old
+file; refused, the old file stands there again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from noclobber import rule, snapshots, tombs
+from noclobber.facts import CONTENT_LIMIT, Gathered, Question, version
+from noclobber.ledger import Tomb, identify
+from noclobber.rule import Kind, Ruling, Verdict
+from noclobber.session import Session
+
+Make = Callable[[Question, tuple[bytes, bytes]], Gathered]
+
+
+class Deletions:
+    """The tombstones of all sessions. `store` is where old content is kept."""
+
+    def __init__(self, store: Path, page: tombs.Page) -> None:
+        self._store = store
+        self._page = page
+        self._shown: set[bytes] = set()
+
+    def lay(self, facts: Gathered, snapshot: str) -> list[tuple[bytes, Tomb]]:
+        """The tombstones of a deletion that is let through: at the name, and
+        at names that it was moved away from and that are free. None where a
+        re-creation would be nobody's loss, or is a driven program's."""
+        ledger = facts.session.ledger
+        if not snapshot or not facts.text or facts.known or not facts.viewed:
+            return []
+        if facts.kind is Kind.DRIVEN:
+            return []
+        tomb = Tomb(facts.key, facts.stamp, facts.stat.st_mode, snapshot)
+        path = facts.asked.path
+        earlier = [p for p in ledger.paths(facts.key) if p != path and not os.path.lexists(p)]
+        laid = [(name, tomb) for name in (path, *earlier)]
+        ledger.tombs.update(laid)
+        return laid
+
+    def judge(
+        self, asked: Question, session: Session, make: Make
+    ) -> tuple[Gathered | None, Ruling]:
+        """The verdict on a creation at `asked.path`, whose new file `asked.fd`
+        is open on. Where it is refused the old content stands in there."""
+        tomb = session.ledger.tombs.get(asked.path)
+        if tomb is None:
+            return None, Ruling(Verdict.ALLOW, 1)
+        kept = self._store / tomb.snapshot
+        try:
+            fd = os.open(kept, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return None, Ruling(Verdict.ALLOW, 1)  # the store has let it go
+        try:
+            size = os.fstat(fd).st_size
+            facts = make(replace(asked, fd=fd, start=0, end=size), (tomb.key, tomb.stamp))
+            # A number that is in use again was let go by everybody.
+            reused = identify(version(os.fstat(asked.fd)))[0] == tomb.key
+            ruling = self._ruling(facts, may_be_open=not reused)
+            facts.settle()
+        finally:
+            os.close(fd)
+        if ruling.verdict is Verdict.DENY:
+            tombs.put_back(asked.fd, kept, tomb)
+        return facts, ruling
+
+    def _ruling(self, facts: Gathered, *, may_be_open: bool) -> Ruling:
+        if facts.kind is Kind.DRIVEN:
+            return Ruling(Verdict.ALLOW, 11)
+        if may_be_open and facts.still_open:
+            return Ruling(Verdict.ALLOW, 6)
+        ruling = rule.decide(facts)
+        # What a snapshot would keep has been kept since the deletion.
+        return ruling if ruling.verdict is Verdict.DENY else replace(ruling, verdict=Verdict.ALLOW)
+
+    def keep(self, facts: Gathered, ident: str) -> str:
+        """Keeps what is deleted: by a link where that can be, else a copy.
+        Returns its name in the store. Raises OSError."""
+        if snapshots.link(self._store, ident, facts.asked.fd):
+            return ident
+        if facts.size > CONTENT_LIMIT:
+            return ""
+        return snapshots.keep(self._store, ident, facts.asked.fd)
+
+    def show(self, sessions: Iterable[Session]) -> None:
+        """Tells processes by the page which names are tombstones."""
+        paths = {path for session in sessions for path in session.ledger.tombs}
+        if paths != self._shown:
+            self._page.show(paths)
+            self._shown = paths
+
+    def close(self) -> None:
+        self._page.close()
