@@ -1,8 +1,8 @@
 """What every test shares: a tree, a home of its own, and the guard over it.
 
 The programs under test come from $NOCLOBBER_BIN (default: this venv's bin);
-`make sanitize` names its own build there, and in $NOCLOBBER_PRELOAD what has
-to be loaded before the shim. Nothing of the user's own state is touched.
+`make sanitize` names its own build there. Nothing of the user's own state is
+touched.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def environment(home: Path) -> dict[str, str]:
     and nothing of a session that the tests themselves may run in."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NOCLOBBER_", "LD_"))}
     path = [str(BIN), str(VENV_BIN), env.get("PATH", os.defpath)]
-    env |= {
+    return env | {
         "HOME": str(home),
         "XDG_STATE_HOME": str(home / "state"),
         "XDG_CONFIG_HOME": str(home / "config"),
@@ -90,9 +90,6 @@ def environment(home: Path) -> dict[str, str]:
         "PATH": os.pathsep.join(dict.fromkeys(path)),
         "LC_ALL": "C.UTF-8",
     }
-    if preload := os.environ.get("NOCLOBBER_PRELOAD"):
-        env["LD_PRELOAD"] = preload
-    return env
 
 
 @pytest.fixture
