@@ -91,7 +91,14 @@ def _judge(content: bytes, index: Index) -> tuple[Coverage, bool]:
 
 
 def _spans(lines: Lines, at: dict[int, int]) -> Coverage:
-    return coverage.normal([lines.span(line) for line in sorted(set(at.values()))])
+    """The bytes of those lines."""
+    owned = set(at.values())
+    firsts = sorted(line for line in owned if line - 1 not in owned)
+    lasts = sorted(line for line in owned if line + 1 not in owned)
+    return coverage.normal(
+        (lines.span(first)[0], lines.span(last)[1])
+        for first, last in zip(firsts, lasts, strict=True)
+    )
 
 
 def _is_run(piece: Piece, content: bytes, start: int) -> bool:

@@ -20,6 +20,7 @@ from noclobber.attest.spool import SKIPPED, Index, Piece
 from noclobber.coverage import Coverage, Range
 
 _STRETCHES = 200  # unanchored stretches looked for in one file: bounds the work
+_CODED = 1 << 22  # bytes of codes gone through for them
 _SEARCHED = 1 << 25  # bytes of content gone through to find pieces as they are
 
 
@@ -219,27 +220,31 @@ class Alignment:
         """Puts runs without an anchor where the file has them and no one was yet."""
         if len(loose) < 2:
             return
-        numbers = {key: n for n, key in enumerate(self._lines.spots, 1)}
-        codes = array("L", bytes(self._lines.count * array("L").itemsize))
-        for key in {key for slot in loose for key in self._keys_of(slot)}:
-            for line in self._lines.spots[key]:
-                if line not in self.owned:
-                    codes[line] = numbers[key]
-        hay, tried, nth = codes.tobytes(), 0, 0
-        while nth < len(loose) and tried < _STRETCHES:
+        codes = self._codes(loose)
+        numbers = codes.numbers
+        tried = nth = 0
+        while nth < len(loose) and tried < min(_STRETCHES, codes.tries):
             end = nth + 1
             while end < len(loose) and loose[end] == loose[end - 1] + 1:
                 end += 1
             if end - nth > 1:
-                run = array("L", [numbers[self._first[s]] for s in loose[nth:end]])
-                line = _find(hay, run.tobytes(), run.itemsize)
                 tried += 1
+                line = codes.find([numbers[self._first[s]] for s in loose[nth:end]])
                 if line >= 0:
                     for place, slot in enumerate(loose[nth:end], line):
                         self._take(slot, place)
-                    at, width = line * run.itemsize, (end - nth) * run.itemsize
-                    hay = hay[:at] + bytes(width) + hay[at + width :]
             nth = end
+
+    def _codes(self, loose: list[int]) -> _Codes:
+        """The file's lines that are free and that a loose slot may stand for."""
+        keys = dict.fromkeys(key for slot in loose for key in self._keys_of(slot))
+        numbers = {key: n for n, key in enumerate(keys, 1)}
+        codes = _Codes(numbers, self._lines.count)
+        for key, number in numbers.items():
+            for line in self._lines.spots[key]:
+                if line not in self.owned:
+                    codes.hay[line] = number
+        return codes
 
     def _leftover(self, loose: list[int]) -> None:
         """Each further printed line stands for any one line that equals it."""
@@ -254,9 +259,22 @@ class Alignment:
                     break
 
 
-def _find(hay: bytes, run: bytes, width: int) -> int:
-    """Number of the element at which the run begins; -1 where it does not."""
-    at = hay.find(run)
-    while at >= 0 and at % width:
-        at = hay.find(run, at + 1)
-    return at // width if at >= 0 else -1
+class _Codes:
+    """A file's lines as one number each, so that runs are found as substrings."""
+
+    def __init__(self, numbers: dict[bytes, int], count: int) -> None:
+        self.numbers = numbers
+        self.hay = array("B" if len(numbers) < 256 else "I", [0]) * count
+        self.tries = max(8, _CODED // max(1, count * self.hay.itemsize))
+
+    def find(self, run: list[int]) -> int:
+        """Number of the line where the run begins, taken out; -1: nowhere."""
+        needle, hay = array(self.hay.typecode, run).tobytes(), self.hay.tobytes()
+        at = hay.find(needle)
+        while at >= 0 and at % self.hay.itemsize:
+            at = hay.find(needle, at + 1)
+        if at < 0:
+            return -1
+        line = at // self.hay.itemsize
+        self.hay[line : line + len(run)] = array(self.hay.typecode, [0]) * len(run)
+        return line

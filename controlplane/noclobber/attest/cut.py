@@ -65,8 +65,7 @@ class Parts:
 
     def collect(self) -> Coverage:
         """Everything seen: `whole` and the parts."""
-        for piece in self._found.pieces:
-            self._beside_runs(piece)
+        self._beside_runs()
         self._heads()
         self._only_line()
         if self._lines.wide:
@@ -92,12 +91,11 @@ class Parts:
         start, end = self._lines.span(line)
         return start, self._lines.content[start:end].rstrip(b"\r\n"), end
 
-    def _beside_runs(self, piece: Piece) -> None:
-        at = self._found.at
-        for slot in range(piece.base, piece.last + 1):
-            line = at.get(slot)
-            if line is None:
-                continue
+    def _beside_runs(self) -> None:
+        at, pieces = self._found.at, self._found.pieces
+        bases = [piece.base for piece in pieces]
+        for slot in sorted(s for s in at if s + 1 not in at or s - 1 not in at):
+            line, piece = at[slot], pieces[bisect_right(bases, slot) - 1]
             if slot < piece.last and slot + 1 not in at and at.get(slot + 2) != line + 2:
                 self._behind(piece, slot + 1, line + 1)
             if slot > piece.base and slot - 1 not in at and at.get(slot - 2) != line - 2:

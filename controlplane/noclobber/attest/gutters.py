@@ -107,7 +107,7 @@ def readings(lines: list[bytes]) -> dict[int, list[Reading]]:
     for at, line in enumerate(lines):
         first = line[:1]
         found: list[Reading] = []
-        if not first:
+        if not first or line.isdigit():
             continue
         if first in b" L0123456789":
             found.extend(numbered(line))
@@ -149,11 +149,10 @@ def _length(line: bytes, names: tuple[bytes, ...]) -> int:
 
 def _interleaved(lines: list[bytes], made: dict[int, list[Reading]]) -> None:
     """`sed =` prints each line's number on a line before it."""
-    for at in range(len(lines) - 1):
-        if not lines[at].isdigit() or len(lines[at]) > 9:
-            continue
-        number = int(lines[at])
-        behind = at + 2 < len(lines) and lines[at + 2] == b"%d" % (number + 1)
-        before = at >= 2 and lines[at - 2] == b"%d" % (number - 1)
-        if behind or before:
+    digits = {at: int(line) for at, line in enumerate(lines) if line.isdigit() and len(line) <= 9}
+    if len(digits) == len(lines):
+        return
+    for at, number in digits.items():
+        is_next = digits.get(at + 2) == number + 1 or digits.get(at - 2) == number - 1
+        if is_next and at + 1 < len(lines):
             made.setdefault(at + 1, []).append((number, lines[at + 1]))

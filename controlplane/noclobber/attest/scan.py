@@ -35,7 +35,7 @@ class Lines:
         self._firsts: list[int] = []
         self._offsets: list[int] = []
         self._full: set[bytes] = set()
-        self._open = (0, 0, -1)  # first line, line behind, number of the chunk
+        self._open = (0, 0)  # first line of the chunk at hand, line behind it
         self._keys: list[bytes] = []
         self._starts: list[int] = []
         at = 0
@@ -70,11 +70,16 @@ class Lines:
         if not index.known.keys().isdisjoint(keys):
             self._note_hits(keys, first, index.known)
         if len(index.heads) > _FOUND:
-            heads = [line[:HEAD] for line in keys]
-            if not index.heads.keys().isdisjoint(heads):
-                starts = list(accumulate(map(len, raw), initial=at))
-                found = compress(range(len(heads)), map(index.heads.__contains__, heads))
-                self.headed += [starts[n] + n for n in found]
+            self._note_heads(raw, keys, at, index)
+
+    def _note_heads(self, raw: list[bytes], keys: list[bytes], at: int, index: Index) -> None:
+        heads = [line[:HEAD] for line in keys if len(line) > index.shortest]
+        if index.heads.keys().isdisjoint(heads):
+            return
+        starts = list(accumulate(map(len, raw), initial=at))
+        for n, line in enumerate(keys):
+            if len(line) > index.shortest and line[:HEAD] in index.heads:
+                self.headed.append(starts[n] + n)
 
     def _note_hits(self, keys: list[bytes], first: int, known: dict[bytes, int]) -> None:
         spots, full = self.spots, self._full
@@ -115,14 +120,14 @@ class Lines:
         nth = bisect_right(self._firsts, line) - 1
         at, end = self._offsets[nth], self._offsets[nth + 1]
         raw, self._keys = self._split(at, end)
-        self._starts = [n + at for n, at in enumerate(accumulate(map(len, raw), initial=at))]
+        self._starts = list(accumulate(map(len, raw), initial=at))
         first = self._firsts[nth]
-        self._open = first, first + len(raw), nth
+        self._open = first, first + len(raw)
         return True
 
     def key(self, line: int) -> bytes | None:
         """The line's key; None where there is no such line."""
-        first, behind, _ = self._open
+        first, behind = self._open
         if not first <= line < behind:
             if not self._enter(line):
                 return None
@@ -134,7 +139,7 @@ class Lines:
         if not self._open[0] <= line < self._open[1]:
             self._enter(line)
         at = line - self._open[0]
-        return self._starts[at], min(self._starts[at + 1], self.size)
+        return self._starts[at] + at, min(self._starts[at + 1] + at + 1, self.size)
 
     def number(self, offset: int) -> int:
         """Number of the line that the offset is in."""

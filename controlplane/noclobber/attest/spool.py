@@ -21,6 +21,9 @@ HEAD = 16
 """Bytes by which a cut line is found; a shorter one counts only beside a line
 that was printed whole."""
 
+CUT = 32
+"""Bytes of the longest line of a piece from which that line may be a cut one."""
+
 LONG = 127
 """Bytes from which a printed line may be a part of a very long one: a text
 this long holds an aligned 64-byte block whatever its offset."""
@@ -61,6 +64,11 @@ class Piece:
         at = slot - self.base
         return self.lines[at] if 0 <= at < len(self.lines) else None
 
+    def bare(self, slot: int) -> bytes:
+        """The printed line without its gutter, if it seems to have one."""
+        found = self.said.get(slot)
+        return self.lines[slot - self.base] if found is None else found[0][1]
+
     def spoken(self, slot: int) -> list[bytes]:
         """Everything that the printed line may say, itself first."""
         text = self.lines[slot - self.base]
@@ -75,6 +83,7 @@ class Index:
         self.pieces: list[Piece] = []
         self.known: dict[bytes, int] = {}
         self.heads: dict[bytes, list[tuple[Piece, int]]] = {}
+        self.shortest = 1 << 30  # bytes of the shortest line in `heads`
         self.long: list[tuple[Piece, int]] = []
         self._next = 0
 
@@ -115,16 +124,22 @@ class Index:
 
     def _note_heads(self, piece: Piece) -> None:
         """Lines that look cut: the longest of their piece, very long, or marked."""
-        sizes = list(map(len, piece.lines))
-        widest = max(sizes)
-        if widest < HEAD:
+        widest = bare = max(map(len, piece.lines))
+        if widest < CUT:
             return
-        for slot, size in enumerate(sizes, piece.base):
-            if size < min(widest, LONG):
-                if size < HEAD or not _is_marked(piece.lines[slot - piece.base]):
-                    continue
-            elif size >= LONG:
+        if piece.said:
+            bare = max(len(piece.bare(slot)) for slot in range(piece.base, piece.last + 1))
+        for slot, line in enumerate(piece.lines, piece.base):
+            size = len(line)
+            if size >= LONG:
                 self.long.append((piece, slot))
+            elif size < CUT:
+                continue
+            elif size != widest and len(piece.bare(slot)) != bare:
+                if not _is_marked(line):
+                    continue
+                size = HEAD
+            self.shortest = min(self.shortest, size if slot not in piece.said else HEAD)
             for head in {text[:HEAD] for text in piece.spoken(slot) if len(text) >= HEAD}:
                 self.heads.setdefault(head, []).append((piece, slot))
 
