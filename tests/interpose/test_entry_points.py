@@ -1,0 +1,224 @@
+"""Every interposed function, called by a tiny program with what it should
+return: allowed on files that were seen or made, refused on a file of which
+half was read, and with the kernel's own error where it fails anyway. Bare and
+guarded runs are held against each other line by line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOOKS = Path(__file__).parents[2] / "csrc" / "hooks.def"
+VARIANTS = {
+    "plain": ("-U_FORTIFY_SOURCE",),
+    "fortified": ("-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"),
+    "large": ("-U_FORTIFY_SOURCE", "-D_FILE_OFFSET_BITS=64"),
+}
+KINDS = "rgpasxe"
+LINES = b"".join(b"line %05d of a file that is worth keeping\n" % n for n in range(5000))
+SMALL, LARGE = LINES[:40_000], LINES  # bytes; mapped pages are brought in by 16
+# What the kernel answers differently from one file system to the next.
+MAY_BE_UNSUPPORTED = {"fallocate:punch", "fallocate64:zero", "fallocate:collapse"}
+MAY_BE_UNSUPPORTED |= {"syscall:fallocate", "ioctl:ficlone"}
+
+Program = Callable[..., Path]
+Lines = dict[str, str]
+
+
+@pytest.fixture(params=VARIANTS)
+def entry(request: pytest.FixtureRequest, build: Program) -> Path:
+    """The program, compiled in one of the three ways."""
+    return build("entry", *VARIANTS[request.param])
+
+
+@pytest.fixture
+def plain(build: Program) -> Path:
+    """The program, compiled plainly."""
+    return build("entry", *VARIANTS["plain"])
+
+
+def names(guard: Any, entry: Path, kind: str) -> list[str]:
+    done = guard.bare(str(entry), "list", kind)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def content(kind: str, scene: str) -> bytes | None:
+    if scene in ("own", "new"):
+        return None
+    if scene == "empty":
+        return b""
+    return LARGE if kind == "g" else SMALL
+
+
+def fill(guard: Any, entry: Path, kind: str, scene: str) -> dict[Path, bytes]:
+    """The tree anew, with a file for each entry point of `kind`."""
+    for old in guard.tree.iterdir():
+        shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+    text = content(kind, scene)
+    files = {guard.tree / f"{kind}.{name}": text for name in names(guard, entry, kind)}
+    for path, held in files.items():
+        if held is not None:
+            path.write_bytes(held)
+    return files
+
+
+def lines(done: Any) -> Lines:
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def both(guard: Any, entry: Path, kind: str, scene: str) -> tuple[Lines, Lines, dict[Path, bytes]]:
+    """What a bare and a guarded run print, and the files of the latter as
+    they were before it."""
+    fill(guard, entry, kind, scene)
+    bare = lines(guard.bare(str(entry), kind, scene))
+    before = fill(guard, entry, kind, scene)
+    guarded = lines(guard.run(str(entry), kind, scene, session=f"{kind}-{scene}"))
+    assert list(bare) == list(guarded) == names(guard, entry, kind)
+    return bare, guarded, before
+
+
+def differing(bare: Lines, guarded: Lines) -> dict[str, tuple[str, str]]:
+    return {name: (bare[name], guarded[name]) for name in bare if bare[name] != guarded[name]}
+
+
+def works(line: str) -> bool:
+    """Whether the call did not fail."""
+    return " 0 " in f" {line} " and "-1 " not in line
+
+
+def test_the_table_has_every_hook(guard, plain):
+    hooked = set(re.findall(r"^HOOK\([^,]*?,\s*(\w+),", HOOKS.read_text(), re.M))
+    assert len(hooked) > 100
+    called = {name.split(":")[0] for kind in KINDS for name in names(guard, plain, kind)}
+    assert hooked - called == set()
+
+
+@pytest.mark.parametrize("scene", ["seen", "own", "new", "empty", "unread"])
+def test_replacing_what_was_seen_or_made_is_as_bare(guard, entry, scene):
+    bare, guarded, _ = both(guard, entry, "r", scene)
+    assert differing(bare, guarded) == {}
+    if scene != "new":
+        failed = {n for n, line in bare.items() if not works(line)}
+        assert failed <= MAY_BE_UNSUPPORTED
+    assert guard.denied() == []
+
+
+def test_replacing_what_was_half_read_is_refused_with_eperm(guard, entry):
+    bare, guarded, before = both(guard, entry, "r", "half")
+    unsupported = {name for name in bare if not works(bare[name])}
+    assert unsupported <= MAY_BE_UNSUPPORTED
+    for name, line in guarded.items():
+        expected = bare[name].split()[1] if name in unsupported else "EPERM"
+        assert line.split()[:2] == ["-1", expected], (name, line)
+    assert {path: path.read_bytes() for path in before} == before
+    denied = {path for path in before if path.name[2:] not in unsupported}
+    assert {Path(path) for path in guard.denied()} == denied
+
+
+@pytest.mark.parametrize("scene", ["seen", "half"])
+def test_reads_count_for_what_they_returned(guard, entry, scene):
+    bare, guarded, before = both(guard, entry, "g", scene)
+    size = len(LARGE) if scene == "seen" else len(LARGE) // 2
+    assert {name: line.split()[:3] for name, line in bare.items()} == {
+        name: [str(size), "0", "0"] for name in bare
+    }
+    if scene == "seen":
+        assert differing(bare, guarded) == {}
+        assert guard.denied() == []
+        return
+    for name, line in guarded.items():
+        assert line.split()[:3] == [str(size), "-1", "EPERM"], (name, line)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("scene", ["half", "seen", "own", "empty"])
+def test_what_replaces_nothing_is_never_refused(guard, entry, scene):
+    bare, guarded, _ = both(guard, entry, "p", scene)
+    differences = differing(bare, guarded)
+    # nobody could follow a ring, so there is none, as in containers
+    assert guarded["syscall:io_uring"].startswith("1 ")
+    differences.pop("syscall:io_uring", None)
+    assert differences == {}
+    assert guard.denied() == []
+
+
+def test_errors_are_the_kernels(guard, entry):
+    """On files of which half was read: nothing is asked about a call that
+    could not succeed."""
+    bare, guarded, _ = both(guard, entry, "e", "half")
+    assert differing(bare, guarded) == {}
+    assert guard.denied() == []
+
+
+# Of each step after a refusal: the result and the error that are due.
+REFUSED = ("-1", "EPERM")
+AFTER = {
+    "read": ("10", "0"), "append": ("1", "0"), "fopen-append": ("0", "0"),
+    "link": ("0", "0"), "new": ("0", "0"), "shrink-read": ("0", "0"),
+    "shrink-write": ("-1", "EBADF"), "shrink-wronly": ("-1", "EBADF"),
+    "shrink-pwrite": ("-1", "EBADF"), "shrink-dup": ("-2", "EBADF"),
+    "shrink-fork": ("9", "0"), "stream-shrunk": ("-1", "EBADF"),
+}  # fmt: skip
+APPENDS = {"append": b"x", "fopen-append": b"more\n"}
+
+
+def test_after_a_refusal_the_old_content_stays(guard, entry):
+    _, guarded, before = both(guard, entry, "a", "half")
+    for name, line in guarded.items():
+        if name == "shrink-stream":  # fdopen or the flush: one of them fails
+            assert line.startswith("-1 ")
+            continue
+        assert tuple(line.split()[:2]) == AFTER.get(name, REFUSED), (name, line)
+    for path, held in before.items():
+        assert path.read_bytes() == held + APPENDS.get(path.name[2:], b""), path
+
+
+def test_whoever_is_started_is_in_the_session(guard, entry):
+    bare, guarded, before = both(guard, entry, "s", "unread")
+    assert {name for name, line in bare.items() if not works(line)} == set()
+    for name, line in guarded.items():
+        assert line.split()[:2] == ["-1", "EPERM"], (name, line)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("scene", ["unread", "half"])
+def test_what_a_process_read_is_known_after_its_end(guard, entry, scene):
+    bare, guarded, before = both(guard, entry, "x", scene)
+    assert {name for name, line in bare.items() if not works(line)} == set()
+    if scene == "unread":  # the child itself reads all of it
+        assert differing(bare, guarded) == {}
+        return
+    for name, line in guarded.items():
+        assert line.split()[:2] == ["-1", "EPERM"], (name, line)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"line\nbreak", b" ", b"-rf", b"x" * 255])
+def test_odd_names_are_judged_too(guard, plain, name):
+    path = Path(str(guard.tree), name.decode("utf-8", "surrogateescape"))
+    path.write_bytes(SMALL)
+    done = guard.run(str(plain), "replace", str(path))
+    assert done.returncode == 1  # EPERM
+    assert path.read_bytes() == SMALL
+    assert guard.denied() == [str(path)]
+
+
+def test_a_relative_name_from_deep_below_is_judged_too(guard, plain):
+    """The file's path is longer than PATH_MAX."""
+    text = """
+    for i in $(seq 25); do mkdir -p {0} && cd {0}; done
+    printf %s "$2" > f && "$1" replace f
+    """.format("d" * 200)
+    content = SMALL.decode()
+    run = "set -e; for i in $(seq 25); do cd {}; done; exec \"$1\" replace f".format("d" * 200)
+    assert guard.bare("bash", "-c", text, "-", "true", content).returncode == 0
+    assert guard.run("bash", "-c", run, "-", str(plain)).returncode == 1
+    kept = guard.bare("bash", "-c", run.replace('exec "$1" replace f', "cat f"))
+    assert kept.stdout == content
