@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from noclobber.attest import Spool, seen
+from noclobber.attest import Spool
 
 SHOWN = 30_000  # bytes kept of one command's output
 
@@ -30,7 +30,11 @@ def source(size: int, seed: int, repeats: float = 0.3) -> bytes:
             line = pick.choice(common)
         else:
             word = hashlib.md5(b"%d %d" % (seed, len(made))).hexdigest()
-            line = b"    value_%s = call(%d, %s)" % (word[:6].encode(), length, word[6:20].encode())
+            line = (
+                b"    " * pick.randint(0, 3)
+                + b"%d = " % length
+                + word[: pick.randint(2, 32)].encode()
+            )
         made.append(line)
         length += len(line) + 1
     return b"\n".join(made)[: size - 1] + b"\n"
@@ -55,31 +59,31 @@ def numbers(size: int) -> bytes:
 def situations() -> Iterator[tuple[str, float, Callable[[], object]]]:
     """Name, limit in ms, what is timed."""
     for name, size, limit in (("100 kB", 10**5, 10), ("1 MB", 10**6, 10), ("10 MB", 10**7, 100)):
-        text, other = source(size, 1), source(size, 2)
-        shown = cut(text)
-        yield f"{name} of source, cat", limit, lambda t=text, s=shown: seen(t, s)
-        shown = cut(gutter(text[:20_000]))
-        yield f"{name} of source, cat -n of its head", limit, lambda t=text, s=shown: seen(t, s)
-        shown = cut(other)
-        yield f"{name} of source, other output", limit, lambda t=text, s=shown: seen(t, s)
-        text = numbers(size)
-        yield f"{name} of seq, cat", limit, lambda t=text: seen(t, cut(t))
-        yield f"{name} of equal lines", limit, lambda t=b"    pass\n" * (size // 9): seen(t, cut(t))
-        text = source(size, 3).replace(b"\n", b";")
-        yield f"{name} in one line, cat", limit, lambda t=text: seen(t, cut(t))
+        text, short = source(size, 1), numbers(size)
+        alike, minified = b"    pass\n" * (size // 9), source(size, 3).replace(b"\n", b";")
+        for kind, content, shown in (
+            ("source, cat", text, text),
+            ("source, cat -n of its head", text, gutter(text[:20_000])),
+            ("source, other output", text, source(size, 2)),
+            ("seq, cat", short, short),
+            ("equal lines, cat", alike, alike),
+            ("one line, cat", minified, minified),
+        ):
+            spool = Spool(cut(shown))
+            yield f"{name} of {kind}", limit, lambda s=spool, c=content: s.seen(c)
     text = source(10**5, 1)
     views = [text[n : n + SHOWN] for n in range(0, len(text), SHOWN)]
     others = [source(SHOWN, seed) for seed in range(10, 106)]
-    spool = Spool(others + views)
-    yield "100 kB against 100 commands, 4 of them views", 30, lambda: spool.seen(text)
+    many = Spool(others + views)
+    yield "100 kB against 100 commands, 4 of them views", 30, lambda: many.seen(text)
     lines = text.splitlines(keepends=True)
     halves = [b"".join(lines[n : n + 500]) for n in range(0, 1000, 10)]
     half = Spool(halves)
     yield "100 kB against 100 views of its first half", 30, lambda: half.seen(text)
-    gutters = Spool([gutter(h) for h in halves])
-    yield "100 kB against 100 numbered views of a half", 30, lambda: gutters.seen(text)
+    dressed = Spool([b"$ cat -n\n" + gutter(h) for h in halves])
+    yield "100 kB against 100 numbered views of a half", 30, lambda: dressed.seen(text)
     minified = source(10**5, 3).replace(b"\n", b";")
-    yield "100 kB in one line against 100 commands", 30, lambda: spool.seen(minified)
+    yield "100 kB in one line against 100 commands", 30, lambda: many.seen(minified)
     yield "indexing 30 kB of source", 10, lambda: Spool([others[0]])
     yield "indexing 30 kB of cat -n", 10, lambda: Spool([gutter(others[0])[:SHOWN]])
     yield "indexing 30 kB of seq", 10, lambda: Spool([numbers(SHOWN)])

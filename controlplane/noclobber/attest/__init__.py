@@ -15,7 +15,7 @@ No credit is given that was not printed:
    lines printed with their number, are anchors; runs extend from them; what
    has no anchor goes where an unseen run equals it, then one for one.
 3. A cut line vouches for the bytes that were printed of it: at the ends of
-   pieces, beside runs, as a head of at least 16 bytes, and, in very long
+   pieces, beside runs, as a head of at least 32 bytes, and, in very long
    lines, by blocks of 64 bytes (`cut`). A masked value is not its value.
 4. Gutters, diff marks, colours, carriage returns and byte order marks are
    taken off a printed line before it is compared (`gutters`); what is left

@@ -18,6 +18,7 @@ from noclobber.attest.scan import Lines
 from noclobber.attest.spool import HEAD, LONG, OMITTED, Index, Piece
 from noclobber.coverage import Coverage, Range
 
+_LOOSE = 16  # bytes of a part that may stand anywhere in a hole
 BLOCK = 64  # bytes by which parts of very long lines are found
 _TRIED = 64  # printed lines compared with one cut line, parts of one long line
 _PROBES = 100_000  # blocks looked up for one file
@@ -278,7 +279,7 @@ class _End:
             return start
         if self.is_tail and content.endswith(self.text, start, end):
             return end - len(self.text)
-        if self.is_head and self.is_tail and len(self.text) >= HEAD:
+        if self.is_head and self.is_tail and len(self.text) >= _LOOSE:
             return content.find(self.text, start, end)
         return -1
 

@@ -14,6 +14,7 @@ from noclobber.attest.spool import HEAD, Index
 
 _CHUNK = 1 << 16  # bytes; what stays in the processor's cache
 _FOUND = 8  # heads up to which each is looked for by itself
+_WINDOW = 256  # bytes; a very long line holds such an aligned window whole
 WIDE = 512  # bytes from which a line is also looked for by blocks
 
 
@@ -61,7 +62,8 @@ class Lines:
 
     def _take(self, at: int, end: int, index: Index) -> None:
         raw, keys = self._split(at, end)
-        if len(raw) * WIDE < end - at or max(map(len, raw)) >= WIDE:
+        windows = range(at, end - _WINDOW + 1, _WINDOW)
+        if any(self.content.find(b"\n", n, n + _WINDOW) < 0 for n in windows):
             self._note_wide(raw, at)
         first = self.count
         self.count += len(raw)
@@ -73,12 +75,12 @@ class Lines:
             self._note_heads(raw, keys, at, index)
 
     def _note_heads(self, raw: list[bytes], keys: list[bytes], at: int, index: Index) -> None:
-        heads = [line[:HEAD] for line in keys if len(line) > index.shortest]
+        heads = [line[:HEAD] for line in keys if len(line) > HEAD]
         if index.heads.keys().isdisjoint(heads):
             return
         starts = list(accumulate(map(len, raw), initial=at))
         for n, line in enumerate(keys):
-            if len(line) > index.shortest and line[:HEAD] in index.heads:
+            if len(line) > HEAD and line[:HEAD] in index.heads:
                 self.headed.append(starts[n] + n)
 
     def _note_hits(self, keys: list[bytes], first: int, known: dict[bytes, int]) -> None:

@@ -17,12 +17,11 @@ SKIPPED = 2
 """Printed lines that are in no file and yet do not end a run of lines: the
 numbers of `sed =`, the `-` line of a diff, a line that a box was wrapped in."""
 
-HEAD = 16
+HEAD = 32
 """Bytes by which a cut line is found; a shorter one counts only beside a line
 that was printed whole."""
 
-CUT = 32
-"""Bytes of the longest line of a piece from which that line may be a cut one."""
+_PROBE = 16  # bytes, at least, by which a piece is looked for
 
 LONG = 127
 """Bytes from which a printed line may be a part of a very long one: a text
@@ -83,7 +82,6 @@ class Index:
         self.pieces: list[Piece] = []
         self.known: dict[bytes, int] = {}
         self.heads: dict[bytes, list[tuple[Piece, int]]] = {}
-        self.shortest = 1 << 30  # bytes of the shortest line in `heads`
         self.long: list[tuple[Piece, int]] = []
         self._next = 0
 
@@ -125,23 +123,21 @@ class Index:
     def _note_heads(self, piece: Piece) -> None:
         """Lines that look cut: the longest of their piece, very long, or marked."""
         widest = bare = max(map(len, piece.lines))
-        if widest < CUT:
+        if widest < HEAD:
             return
         if piece.said:
             bare = max(len(piece.bare(slot)) for slot in range(piece.base, piece.last + 1))
         for slot, line in enumerate(piece.lines, piece.base):
             size = len(line)
+            if size < HEAD:
+                continue
             if size >= LONG:
                 self.long.append((piece, slot))
-            elif size < CUT:
+            elif size != widest and len(piece.bare(slot)) != bare and not _is_marked(line):
                 continue
-            elif size != widest and len(piece.bare(slot)) != bare:
-                if not _is_marked(line):
-                    continue
-                size = HEAD
-            self.shortest = min(self.shortest, size if slot not in piece.said else HEAD)
-            for head in {text[:HEAD] for text in piece.spoken(slot) if len(text) >= HEAD}:
-                self.heads.setdefault(head, []).append((piece, slot))
+            for text in piece.spoken(slot):
+                if len(text) >= HEAD:
+                    self.heads.setdefault(text[:HEAD], []).append((piece, slot))
 
 
 def _is_marked(line: bytes) -> bool:
@@ -158,11 +154,14 @@ def _bodies(piece: Piece) -> list[Body]:
 
 
 def _body(lines: list[bytes], is_cut: bool) -> Body | None:
+    text = b"\n".join(lines) + (b"" if is_cut else b"\n")
     probe = max(lines, key=len)
-    if len(probe) < HEAD:
-        return None
-    offset = sum(map(len, lines[: lines.index(probe)])) + lines.index(probe)
-    return Body(b"\n".join(lines) + (b"" if is_cut else b"\n"), probe, offset)
+    if len(probe) >= _PROBE:
+        nth = lines.index(probe)
+        return Body(text, probe, sum(map(len, lines[:nth])) + nth)
+    offset = max(0, len(text) // 2 - _PROBE)  # short lines: some of them together
+    probe = text[offset : offset + 2 * _PROBE]
+    return Body(text, probe, offset) if len(probe) >= _PROBE else None
 
 
 def _raw(piece: bytes, lines: list[bytes], said: dict[int, list[Reading]]) -> None:
