@@ -5,6 +5,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -69,6 +70,17 @@ static inline pid_t
 nc_raw_gettid(void)
 {
     return (pid_t)nc_raw(gettid);
+}
+
+/* Can 8 bytes there be read? The kernel copies a signal set in before it finds
+ * that -1 is no way to change the mask; nothing else comes of it. */
+static inline int
+nc_readable(const void *at)
+{
+    int kept = errno;
+    int is_bad = nc_raw(rt_sigprocmask, -1, at, NULL, 8) && errno == EFAULT;
+    errno = kept;
+    return at && !is_bad;
 }
 
 #define NC_FD_LINK "/proc/self/fd/" /* names the file behind a descriptor */

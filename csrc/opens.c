@@ -20,7 +20,7 @@ call(const struct nc_opening *o, int flags)
     default: /* a number given to syscall() */
 #ifdef SYS_openat2
         if (o->how) {
-            char how[256];
+            char how[NC_HOW_MAX];
             uint64_t wide = (uint64_t)(unsigned)flags;
             if (o->how_size < sizeof wide || o->how_size > sizeof how)
                 return (int)REAL(syscall)(SYS_openat2, o->dirfd, o->path,

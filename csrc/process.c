@@ -118,7 +118,7 @@ nc_before_exec(void)
 
 /* `environment` is the one to use inside `call`. */
 #define EXEC(given, call)                                            \
-    if (!nc_process.active) {                                        \
+    if (!nc_process.active || (given && !nc_readable(given))) {      \
         char *const *environment = given;                            \
         return call;                                                 \
     }                                                                \

@@ -30,8 +30,8 @@ ask_about(enum nc_op op, int fd, const struct stat *st, uint64_t start,
 }
 
 /* `/proc/self/fd/N` for a descriptor. */
-static void
-link_to(int fd, char *out)
+void
+nc_link_to(int fd, char *out)
 {
     char digits[12];
     int many = 0;
@@ -64,7 +64,7 @@ nc_may_empty(int dirfd, const char *path, char *link, size_t link_size,
         errno = kept;
         return 0;
     }
-    if (nc_raw(faccessat, AT_FDCWD, (link_to(fd, link), link), W_OK)) {
+    if (nc_raw(faccessat, AT_FDCWD, (nc_link_to(fd, link), link), W_OK)) {
         nc_raw_close(fd); /* the kernel would not allow it, or has no /proc */
         errno = kept;
         return 0;
@@ -89,7 +89,7 @@ static void
 disarm(int fd)
 {
     char link[64];
-    link_to(fd, link);
+    nc_link_to(fd, link);
     off_t at = nc_raw_lseek(fd, 0, SEEK_CUR);
     int look = nc_raw_open(AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
     if (look < 0)
@@ -174,7 +174,7 @@ shrink_path(const char *path, off_t size, char *link, int *held)
         errno = kept;
         return 0;
     }
-    link_to(fd, link);
+    nc_link_to(fd, link);
     int is_loss = !nc_stat(fd, &st) && S_ISREG(st.st_mode) &&
                   st.st_size > size && !nc_raw(faccessat, AT_FDCWD, link, W_OK);
     if (is_loss && ask_about(NC_OP_SHRINK, fd, &st, (uint64_t)size,
@@ -218,15 +218,34 @@ truncate64(const char *path, off_t size)
 
 /* ---- holes and clones ---------------------------------------------- */
 
+/* The kernel's own rules: what breaks them loses nothing, and has its error. */
+static int
+can_lose(int mode, off_t offset, off_t size, const struct stat *st)
+{
+    off_t end;
+    if (offset < 0 || size <= 0 || __builtin_add_overflow(offset, size, &end))
+        return 0;
+    switch (mode) {
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+    case FALLOC_FL_ZERO_RANGE:
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+        return 1;
+    case FALLOC_FL_COLLAPSE_RANGE:
+        return !(offset % st->st_blksize) && !(size % st->st_blksize) &&
+               end < st->st_size;
+    default:
+        return 0;
+    }
+}
+
 static int
 may_punch(int fd, int mode, off_t offset, off_t size)
 {
-    const int loses =
-        FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_ZERO_RANGE;
     struct stat st;
     int kept = errno;
-    if (!nc_process.active || !(mode & loses) || nc_stat(fd, &st) ||
-        !S_ISREG(st.st_mode) || !st.st_size || offset < 0 ||
+    if (!nc_process.active || !(mode & ~FALLOC_FL_KEEP_SIZE) ||
+        nc_stat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size ||
+        !can_lose(mode, offset, size, &st) ||
         (nc_raw(fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
         errno = kept;
         return 0;
@@ -260,6 +279,20 @@ fallocate64(int fd, int mode, off_t offset, off_t size)
     return REAL(fallocate64)(fd, mode, offset, size);
 }
 
+/* Would the file system clone? It is asked for a byte from behind every end,
+ * at odd places: who can clone says EINVAL, who cannot what it would say. */
+static int
+can_clone(int to, int from)
+{
+    const struct file_clone_range nowhere = {
+        .src_fd = from,
+        .src_offset = (1ULL << 60) + 1,
+        .src_length = 1,
+        .dest_offset = 1,
+    };
+    return nc_raw(ioctl, to, FICLONERANGE, &nowhere) && errno == EINVAL;
+}
+
 NC_EXPORT int
 ioctl(int fd, unsigned long request, ...)
 {
@@ -270,7 +303,8 @@ ioctl(int fd, unsigned long request, ...)
     struct stat st;
     if (nc_unlikely(request == FICLONE) && nc_process.active) {
         int kept = errno;
-        int is_loss = !nc_stat(fd, &st) && S_ISREG(st.st_mode) && st.st_size;
+        int is_loss = !nc_stat(fd, &st) && S_ISREG(st.st_mode) && st.st_size &&
+                      can_clone(fd, (int)(intptr_t)argument);
         errno = kept;
         if (is_loss &&
             ask_about(NC_OP_TRUNCATE, fd, &st, 0, (uint64_t)st.st_size)) {

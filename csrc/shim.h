@@ -24,6 +24,7 @@
 #define NC_EXPORT __attribute__((visibility("default")))
 #define nc_likely(x) __builtin_expect(!!(x), 1)
 #define nc_unlikely(x) __builtin_expect(!!(x), 0)
+#define NC_HOW_MAX 4096  /* bytes of a struct open_how that the kernel takes */
 #define NC_PATH_MAX 4096 /* bytes, of any path that the kernel hands out */
 
 /* ---- the table of functions (hooks.def) ---------------------------- */
@@ -191,7 +192,8 @@ struct nc_opening {
 };
 
 int nc_open(const struct nc_opening *opening);
-int nc_shrink(int fd, off_t size); /* may it? for ftruncate and kin */
+void nc_link_to(int fd, char *out); /* `/proc/self/fd/N`, at most 64 bytes */
+int nc_shrink(int fd, off_t size);  /* may it? for ftruncate and kin */
 int nc_may_empty(int dirfd, const char *path, char *link, size_t link_size,
                  int *held);
 int nc_may_rename(int from_dir, const char *from, int to_dir, const char *to,

@@ -88,7 +88,7 @@ judge(const posix_spawn_file_actions_t *given)
 #endif
 
 #define SPAWN(name)                                                     \
-    if (!nc_process.active)                                             \
+    if (!nc_process.active || (given && !nc_readable(given)))           \
         return REAL(name)(pid, path, actions, attributes, argv, given); \
     int refused = judge(actions);                                       \
     if (refused)                                                        \
@@ -118,16 +118,34 @@ posix_spawnp(pid_t *pid, const char *path,
     SPAWN(posix_spawnp);
 }
 
+/* The C library starts the shell with what `environ` is: where the program
+ * has emptied that, the session's own stands there until the call returns. */
+#define WITH_SESSION(type, call)                                  \
+    if (!nc_process.active)                                       \
+        return call;                                              \
+    char **before = environ;                                      \
+    char *room[nc_environment_size(before)];                      \
+    char preload[NC_PRELOAD_ROOM];                                \
+    char **ours = (char **)nc_environment(before, room, preload); \
+    if (ours != before)                                           \
+        environ = ours;                                           \
+    type result = call;                                           \
+    if (ours != before && environ == ours)                        \
+        environ = before;                                         \
+    return result
+
+extern char **environ;
+
 NC_EXPORT int
 system(const char *command)
 {
     nc_before_spawn();
-    return REAL(system)(command);
+    WITH_SESSION(int, REAL(system)(command));
 }
 
 NC_EXPORT FILE *
 popen(const char *command, const char *mode)
 {
     nc_before_spawn();
-    return REAL(popen)(command, mode);
+    WITH_SESSION(FILE *, REAL(popen)(command, mode));
 }

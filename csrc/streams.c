@@ -114,13 +114,18 @@ before_reopening(FILE *stream)
 }
 
 #define REOPEN(function)                                                   \
-    if (!path) /* another mode for the same file */                        \
+    char link[64];                                                         \
+    const char *name = path;                                               \
+    if (!nc_process.active || !mode)                                       \
         return REAL(function)(path, mode, old);                            \
-    if (nc_process.active && mode && *mode == 'w' && !strchr(mode, 'x') && \
-        refuse_reopening(path, old))                                       \
+    if (!path) { /* another mode for the same file */                      \
+        nc_link_to(fileno(old), link);                                     \
+        name = link;                                                       \
+    }                                                                      \
+    if (*mode == 'w' && !strchr(mode, 'x') && refuse_reopening(name, old)) \
         return NULL;                                                       \
     before_reopening(old);                                                 \
-    return opened(REAL(function)(path, mode, old), path, mode)
+    return opened(REAL(function)(path, mode, old), name, mode)
 
 /* A refused freopen leaves the stream closed, as a failed one does. */
 static int

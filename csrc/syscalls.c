@@ -2,6 +2,17 @@
  * goes through that twin; the rest goes on as it stands. */
 #include "shim.h"
 
+#ifdef SYS_openat2
+/* Not, where the kernel will refuse the struct as it stands. */
+static int
+can_judge(const char *how, size_t size)
+{
+    return size >= sizeof(uint64_t) && size <= NC_HOW_MAX && nc_readable(how) &&
+           nc_readable(how + size - sizeof(uint64_t)) &&
+           !(*(const uint64_t *)(const void *)how >> 32);
+}
+#endif
+
 static long
 open_by_number(long number, const long v[6])
 {
@@ -25,7 +36,7 @@ open_by_number(long number, const long v[6])
         opening.path = (const char *)v[1];
         opening.how = (const void *)v[2];
         opening.how_size = (size_t)v[3];
-        if (!opening.how || opening.how_size < sizeof(uint64_t))
+        if (!can_judge(opening.how, opening.how_size))
             return REAL(syscall)(number, v[0], v[1], v[2], v[3]);
         opening.flags = (int)*(const uint64_t *)opening.how;
         break;
