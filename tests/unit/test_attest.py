@@ -94,6 +94,20 @@ def test_a_changed_line_is_unseen_whatever_its_versions_had() -> None:
     assert unseen(third, [first, second]) == b"call(1, y)\n"
 
 
+def test_changed_stretches_of_several_versions_make_no_line() -> None:
+    lines = FILE.splitlines(keepends=True)
+    first = b"".join([*lines[:7], b"call(1, x)\n", b"other\n", *lines[9:]])
+    second = b"".join([*lines[:6], b"other\n", b"call(2, y)\n", *lines[8:]])
+    third = b"".join([*lines[:7], b"call(1, y)\n", *lines[8:]])
+    assert unseen(third, [first, second]) == b"call(1, y)\n"
+
+
+def test_output_of_others_vouches_for_nothing() -> None:
+    content = b"".join(b"    value_%d = %d\n" % (n, n * n) for n in range(300))
+    other = b"".join(b"    other_%d = %d\n" % (n, n * 7) for n in range(300))
+    assert seen(content, [other]) == []
+
+
 # ---- pieces, cuts ---------------------------------------------------------
 
 

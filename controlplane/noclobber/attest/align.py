@@ -69,6 +69,7 @@ class Alignment:
     def __init__(self, lines: Lines, pieces: list[Piece], seen: Coverage) -> None:
         self.at: dict[int, int] = {}
         self.owned: set[int] = set()
+        self.firm: set[int] = set()  # slots of anchored runs
         self.pieces: list[Piece] = []  # those with a line of the file
         self._lines = lines
         self._first: dict[int, bytes] = {}
@@ -193,8 +194,10 @@ class Alignment:
             else:
                 likely.append(slot)
         self.owned.update(self.at.values())
+        self.firm.update(self.at)
         for slot in late:
-            self._take(slot, anchors[slot])
+            if self._take(slot, anchors[slot]):
+                self.firm.add(slot)
         loose = [s for s in likely if not self._settle(s, before.get(s), behind.get(s))]
         self._stretch(loose)
         self._leftover([s for s in loose if s not in self.at])

@@ -18,6 +18,7 @@ from noclobber.attest.scan import Lines
 from noclobber.attest.spool import HEAD, LONG, OMITTED, Index, Piece
 from noclobber.coverage import Coverage, Range
 
+_CHANGED = 9  # printed lines within which a run that was changed goes on
 _LOOSE = 16  # bytes of a part that may stand anywhere in a hole
 BLOCK = 64  # bytes by which parts of very long lines are found
 _TRIED = 64  # printed lines compared with one cut line, parts of one long line
@@ -93,14 +94,24 @@ class Parts:
         return start, self._lines.content[start:end].rstrip(b"\r\n"), end
 
     def _beside_runs(self) -> None:
-        at, pieces = self._found.at, self._found.pieces
+        """Beside anchored runs, and at the ends of pieces beside any line."""
+        at, firm, pieces = self._found.at, self._found.firm, self._found.pieces
         bases = [piece.base for piece in pieces]
         for slot in sorted(s for s in at if s + 1 not in at or s - 1 not in at):
             line, piece = at[slot], pieces[bisect_right(bases, slot) - 1]
-            if slot < piece.last and slot + 1 not in at and at.get(slot + 2) != line + 2:
-                self._behind(piece, slot + 1, line + 1)
-            if slot > piece.base and slot - 1 not in at and at.get(slot - 2) != line - 2:
-                self._before(piece, slot - 1, line - 1)
+            behind, before = slot + 1, slot - 1
+            is_near = slot in firm or (piece.is_cut and behind == piece.last)
+            if is_near and behind <= piece.last and not self._resumes(slot, line, 1):
+                self._behind(piece, behind, line + 1)
+            is_near = slot in firm or before == piece.base
+            if is_near and before >= piece.base and not self._resumes(slot, line, -1):
+                self._before(piece, before, line - 1)
+
+    def _resumes(self, slot: int, line: int, step: int) -> bool:
+        """Whether the run goes on soon after: then lines were changed, not cut."""
+        at = self._found.at
+        next_ = (at.get(slot + step * n) for n in range(2, _CHANGED))
+        return any(n is not None and 1 < (n - line) * step < 2 * _CHANGED for n in next_)
 
     def _behind(self, piece: Piece, slot: int, line: int) -> None:
         """The line after a run may be the head of the file's next line."""
@@ -112,7 +123,7 @@ class Parts:
         size = min(size, self._room(piece, slot))
         if size == len(text) and piece.is_cut and slot == piece.last:
             self._give(slot, start, end, size)
-        elif size:
+        elif text[:size].strip():  # indentation alone is anybody's
             self._give(slot, start, start + size, size)
 
     def _before(self, piece: Piece, slot: int, line: int) -> None:
@@ -122,6 +133,8 @@ class Parts:
         if body is None or printed is None:
             return
         start, text, end = body
+        if slot in self._found.at:
+            return
         size = min(common_end(printed, text), self._room(piece, slot))
         if size or (slot == piece.base and not printed):
             self._give(slot, start + len(text) - size, end, size)

@@ -75,12 +75,13 @@ class Lines:
             self._note_heads(raw, keys, at, index)
 
     def _note_heads(self, raw: list[bytes], keys: list[bytes], at: int, index: Index) -> None:
-        heads = [line[:HEAD] for line in keys if len(line) > HEAD]
+        shortest = index.shortest
+        heads = [line[:HEAD] for line in keys if len(line) > shortest]
         if index.heads.keys().isdisjoint(heads):
             return
         starts = list(accumulate(map(len, raw), initial=at))
         for n, line in enumerate(keys):
-            if len(line) > HEAD and line[:HEAD] in index.heads:
+            if len(line) > shortest and line[:HEAD] in index.heads:
                 self.headed.append(starts[n] + n)
 
     def _note_hits(self, keys: list[bytes], first: int, known: dict[bytes, int]) -> None:

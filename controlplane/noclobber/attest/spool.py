@@ -82,6 +82,7 @@ class Index:
         self.pieces: list[Piece] = []
         self.known: dict[bytes, int] = {}
         self.heads: dict[bytes, list[tuple[Piece, int]]] = {}
+        self.shortest = 1 << 30  # bytes of the shortest text in `heads`, or less
         self.long: list[tuple[Piece, int]] = []
         self._next = 0
 
@@ -133,10 +134,13 @@ class Index:
                 continue
             if size >= LONG:
                 self.long.append((piece, slot))
-            elif size != widest and len(piece.bare(slot)) != bare and not _is_marked(line):
-                continue
+            elif size != widest and len(piece.bare(slot)) != bare:
+                if not _is_marked(line):
+                    continue
+                self.shortest = HEAD  # what the mark stands for may be shorter than it
             for text in piece.spoken(slot):
                 if len(text) >= HEAD:
+                    self.shortest = min(self.shortest, len(text))
                     self.heads.setdefault(text[:HEAD], []).append((piece, slot))
 
 
