@@ -39,5 +39,6 @@ nc_become(const struct nc_pump *pump)
     nc_give_timers(pump);
     sigaction(SIGCHLD, &pump->child, NULL);
     sigprocmask(SIG_SETMASK, &pump->mask, NULL);
+    nc_name_pump(pump->launch);
     nc_begin(pump->launch);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef __APPLE__
@@ -21,8 +22,13 @@
 extern char **environ;
 
 static const char *const ours[] = {
-    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND", "NOCLOBBER_ROOTS",
-    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",  PRELOAD,
+    "NOCLOBBER_SESSION",
+    "NOCLOBBER_COMMAND",
+    "NOCLOBBER_ROOTS",
+    "NOCLOBBER_SKIP",
+    "NOCLOBBER_SOCKET",
+    "NOCLOBBER_PUMP",
+    PRELOAD,
     "ASAN_OPTIONS",
 };
 #define OURS (sizeof ours / sizeof *ours)
@@ -150,7 +156,7 @@ nc_guarded_environment(const struct nc_launch *launch)
     size_t count = 0;
     while (environ[count])
         count++;
-    char **out = nc_alloc((count + OURS + 1) * sizeof *out);
+    char **out = nc_alloc((count + OURS + 2) * sizeof *out);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         size_t name = strcspn(environ[i], "=");
@@ -170,4 +176,22 @@ nc_guarded_environment(const struct nc_launch *launch)
     out[used++] = preload(getenv(PRELOAD), launch->library);
     out[used++] = sanitizer(getenv("ASAN_OPTIONS"));
     return out;
+}
+
+void
+nc_name_pump(const struct nc_launch *launch)
+{
+    unsigned long long inodes[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        struct stat status;
+        if (fstat(STDOUT_FILENO + i, &status) == 0 && S_ISFIFO(status.st_mode))
+            inodes[i] = status.st_ino;
+    }
+    if (!inodes[0] && !inodes[1])
+        return;
+    size_t used = 0;
+    while (launch->environment[used])
+        used++;
+    launch->environment[used] =
+        print("NOCLOBBER_PUMP=%llu,%llu", inodes[0], inodes[1]);
 }

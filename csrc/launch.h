@@ -79,6 +79,9 @@ void nc_find_session(struct nc_launch *launch, const char *given);
 /* inherit.c: the environment a guarded command gets, from `environ`. Lists of
  * directories are joined by `:`; a `\` escapes `:` and `\`. */
 char **nc_guarded_environment(const struct nc_launch *launch);
+/* Says which pipes lead to the agent, so that the shim need not report them
+ * as ways from one process to another. */
+void nc_name_pump(const struct nc_launch *launch);
 char *nc_join_list(char *const *items, size_t count);
 char **nc_split_list(const char *list, size_t *count);
 
