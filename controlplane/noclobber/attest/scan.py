@@ -35,7 +35,8 @@ class Lines:
         self.count = 0
         self._firsts: list[int] = []
         self._offsets: list[int] = []
-        self._full: set[bytes] = set()
+        self._known = index.known  # less the lines that are in `spots` often enough
+        self._is_own = False
         self._open = (0, 0)  # first line of the chunk at hand, line behind it
         self._keys: list[bytes] = []
         self._starts: list[int] = []
@@ -69,8 +70,8 @@ class Lines:
         self.count += len(raw)
         self._firsts.append(first)
         self._offsets.append(at)
-        if not index.known.keys().isdisjoint(keys):
-            self._note_hits(keys, first, index.known)
+        if not self._known.keys().isdisjoint(keys):
+            self._note_hits(keys, first)
         if len(index.heads) > _FOUND:
             self._note_heads(raw, keys, at, index)
 
@@ -84,21 +85,19 @@ class Lines:
             if len(line) > shortest and line[:HEAD] in index.heads:
                 self.headed.append(starts[n] + n)
 
-    def _note_hits(self, keys: list[bytes], first: int, known: dict[bytes, int]) -> None:
-        spots, full = self.spots, self._full
-        if full:
-            left = set(keys).difference(full)
-            if known.keys().isdisjoint(left):
-                return
+    def _note_hits(self, keys: list[bytes], first: int) -> None:
+        spots, known = self.spots, self._known
         for n in compress(range(len(keys)), map(known.__contains__, keys)):
             key = keys[n]
             if key not in spots:
                 spots[key] = [first + n]
-            elif key not in full:
+            elif key in self._known:
                 found = spots[key]
                 found.append(first + n)
                 if len(found) > 2 * known[key] + 1:
-                    full.add(key)
+                    if not self._is_own:
+                        self._known, self._is_own = dict(known), True
+                    del self._known[key]
 
     def _note_wide(self, raw: list[bytes], at: int) -> None:
         for line in raw:
