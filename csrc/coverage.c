@@ -66,6 +66,8 @@ nc_coverage_add(struct nc_coverage *set, uint64_t start, uint64_t end)
         return 0;
     }
     uint32_t at = first_reaching(ranges, count, start);
+    if (at < count && ranges[at].start <= start && ranges[at].end >= end)
+        return 0; /* read again */
     uint32_t after = at;
     while (after < count && ranges[after].start <= end) {
         if (ranges[after].start < start)
