@@ -8,14 +8,16 @@
 #define PAGES_AT_ONCE 512
 #define PAGE_PRESENT (1ULL << 63)
 #define PAGE_SWAPPED (1ULL << 62)
+#define CLAIMED ((char *)1) /* being filled in by another thread */
 
-static struct map {
+NC_COLD static struct map {
     char *start; /* NULL: free */
     size_t size;
     uint64_t offset;
     struct nc_description *of;
     struct nc_version version;
 } maps[MOST_MAPS];
+static int used_maps; /* slots past this were never used */
 
 static void
 count_touched(const struct map *map, const char *from, const char *to)
@@ -64,9 +66,10 @@ drop(struct map *map, enum nc_moment moment)
 void
 nc_maps_settle(enum nc_moment moment)
 {
-    for (int i = 0; i < MOST_MAPS; i++) {
+    int used = __atomic_load_n(&used_maps, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < used; i++) {
         struct map *map = &maps[i];
-        if (!map->start)
+        if (__atomic_load_n(&map->start, __ATOMIC_ACQUIRE) <= CLAIMED)
             continue;
         count_touched(map, map->start, map->start + map->size);
         if (map->of->refs == 1) /* its descriptor is closed by now */
@@ -93,14 +96,20 @@ mapped(void *start, size_t size, int fd, off_t offset)
     errno = kept;
     for (int i = 0; i < MOST_MAPS; i++) {
         char *none = NULL;
-        if (!__atomic_compare_exchange_n(&maps[i].start, &none, start, 0,
+        if (!__atomic_compare_exchange_n(&maps[i].start, &none, CLAIMED, 0,
                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
+        int used = __atomic_load_n(&used_maps, __ATOMIC_RELAXED);
+        while (used <= i &&
+               !__atomic_compare_exchange_n(&used_maps, &used, i + 1, 0,
+                                            __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            ;
         maps[i].size = size;
         maps[i].offset = (uint64_t)offset;
         maps[i].version = of->version;
         maps[i].of = of;
         nc_description_hold(of);
+        __atomic_store_n(&maps[i].start, start, __ATOMIC_RELEASE);
         return;
     }
 }
@@ -109,10 +118,12 @@ static void
 unmapping(char *start, size_t size)
 {
     int kept = errno;
-    for (int i = 0; i < MOST_MAPS; i++) {
+    int used = __atomic_load_n(&used_maps, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < used; i++) {
         struct map *map = &maps[i];
-        char *begin = map->start;
-        if (!begin || start >= begin + map->size || begin >= start + size)
+        char *begin = __atomic_load_n(&map->start, __ATOMIC_ACQUIRE);
+        if (begin <= CLAIMED || start >= begin + map->size ||
+            begin >= start + size)
             continue;
         char *from = start > begin ? start : begin;
         char *to =
