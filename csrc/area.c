@@ -15,16 +15,16 @@ struct place {
     enum nc_area area;
 };
 
-static struct place places[MOST_PLACES];
+static struct place places[MOST_PLACES]; /* the longest path first */
 static int place_count;
-static char text[PLACES_TEXT];
+NC_COLD static char text[PLACES_TEXT];
 static size_t text_used;
 
-static char cwd[NC_PATH_MAX];
+NC_COLD static char cwd[NC_PATH_MAX];
 static size_t cwd_size; /* 0: to be asked for */
 
 /* Folders outside every root whose real place was asked for once. */
-static struct {
+NC_COLD static struct {
     uint64_t hash;
     uint32_t area;
 } folders[FOLDERS_KEPT];
@@ -36,27 +36,40 @@ add_place(const char *path, size_t size, enum nc_area area)
 {
     while (size > 1 && path[size - 1] == '/')
         size--;
-    if (place_count < MOST_PLACES && size)
-        places[place_count++] = (struct place){path, size, area};
+    if (place_count >= MOST_PLACES || !size)
+        return;
+    int at = place_count++;
+    for (; at && places[at - 1].size <= size; at--)
+        places[at] = places[at - 1];
+    places[at] = (struct place){path, size, area};
 }
 
-/* A list of folders parted by `:`, where `\` guards `:` and itself. */
+/* A list of folders parted by `:`, where `\` guards `:` and itself. It stays
+ * where it is: only what was guarded is copied. */
 static void
 add_places(const char *list, enum nc_area area)
 {
     while (list && *list) {
-        char *begin = text + text_used;
+        const char *begin = list;
         size_t size = 0;
-        for (; *list && *list != ':'; list++) {
-            if (*list == '\\' && list[1])
-                list++;
-            if (text_used + size + 1 >= sizeof text)
+        while (list[size] && list[size] != ':' && list[size] != '\\')
+            size++;
+        list += size;
+        if (*list == '\\') {
+            char *copy = text + text_used;
+            if (text_used + size >= sizeof text)
                 return;
-            begin[size++] = *list;
+            memcpy(copy, begin, size);
+            for (begin = copy; *list && *list != ':'; list++) {
+                if (*list == '\\' && list[1])
+                    list++;
+                if (text_used + size + 1 >= sizeof text)
+                    return;
+                copy[size++] = *list;
+            }
+            text_used += size;
         }
-        if (*list == ':')
-            list++;
-        text_used += size;
+        list += *list == ':';
         add_place(begin, size, area);
     }
 }
@@ -75,19 +88,15 @@ nc_area_start(const char *roots, const char *skipped)
 enum nc_area
 nc_area_of(const char *path, size_t size)
 {
-    size_t longest = 0;
-    enum nc_area area = NC_AREA_ELSE;
     for (int i = 0; i < place_count; i++) {
         const struct place *at = &places[i];
-        if (at->size < longest || size < at->size ||
-            memcmp(path, at->path, at->size) != 0)
-            continue;
-        if (size == at->size || path[at->size] == '/' || at->size == 1) {
-            longest = at->size;
-            area = at->area;
-        }
+        if (size < at->size || path[at->size - 1] != at->path[at->size - 1])
+            continue; /* nearly all of them */
+        if ((size == at->size || path[at->size] == '/' || at->size == 1) &&
+            !memcmp(path, at->path, at->size))
+            return at->area;
     }
-    return area;
+    return NC_AREA_ELSE;
 }
 
 /* ---- the working directory ----------------------------------------- */
@@ -133,7 +142,9 @@ join(const char *base, size_t base_size, const char *path, char *out,
     while (*path) {
         while (*path == '/')
             path++;
-        size_t part = strcspn(path, "/");
+        size_t part = 0;
+        while (path[part] && path[part] != '/')
+            part++;
         if (part == 1 && path[0] == '.') {
             path++;
             continue;
