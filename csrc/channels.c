@@ -46,6 +46,11 @@ nc_channel_tell(int fd, struct nc_description *of, enum nc_moment moment)
     if (of->version.ino == nc_process.pump[0] ||
         of->version.ino == nc_process.pump[1])
         return; /* leads to the agent, not to another process */
+    int may_write =
+        moment != NC_AT_QUESTION &&
+        (nc_process.spoke || nc_process.has_input_pipe || nc_has_news());
+    if (fd != 0 && !(of->flags & NC_NEWS) && !may_write)
+        return; /* whichever end it is */
     int is_input = (nc_raw(fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
     if (is_input) {
         if (moment == NC_AT_EXEC && fd == 0)
@@ -55,9 +60,7 @@ nc_channel_tell(int fd, struct nc_description *of, enum nc_moment moment)
         of->flags &= ~(uint32_t)NC_NEWS;
         nc_process.has_input_pipe = 1;
         tell(of, NC_PIPE_READ, of->bytes ? of->bytes : UINT64_MAX);
-    } else if (moment != NC_AT_QUESTION &&
-               (nc_process.spoke || nc_process.has_input_pipe ||
-                nc_has_news())) {
+    } else if (may_write) {
         if (moment == NC_AT_EXEC)
             return; /* the next image writes it */
         if (moment == NC_AT_CLOSE)

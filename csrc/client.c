@@ -9,7 +9,7 @@
 
 #define DOWN_FOR 1 /* seconds before a dead daemon is tried again */
 
-static char batch[NC_BATCH];
+NC_COLD static char batch[NC_BATCH];
 static size_t used;     /* bytes in `batch` */
 static size_t borrowed; /* of these, what a parent will report itself */
 static int sock = -1;

@@ -17,7 +17,7 @@ static const char *const names[] = {
 #define NAMES (sizeof names / sizeof *names)
 
 /* Copies: a program may write its title over its first environment. */
-static char text[KEPT_TEXT];
+NC_COLD static char text[KEPT_TEXT];
 static size_t used;
 static const char *kept[NAMES]; /* NAME=value */
 static const char *shim;        /* the path of this library */
@@ -41,7 +41,9 @@ static const char *
 find_shim(const char *list, size_t *size)
 {
     while (*list) {
-        size_t part = strcspn(list, ": ");
+        size_t part = 0;
+        while (list[part] && list[part] != ':' && list[part] != ' ')
+            part++;
         if (part >= sizeof SHIM_NAME - 1 &&
             !memcmp(list + part - (sizeof SHIM_NAME - 1), SHIM_NAME,
                     sizeof SHIM_NAME - 1)) {
@@ -59,17 +61,20 @@ nc_environment_start(char **environment)
 {
     for (; *environment; environment++) {
         const char *entry = *environment;
-        if (!strncmp(entry, "NOCLOBBER_", 10)) {
-            size_t name = strcspn(entry, "=");
+        if (*entry == 'N' && !strncmp(entry, "NOCLOBBER_", 10)) {
+            size_t name = 10;
+            while (entry[name] && entry[name] != '=')
+                name++;
             for (size_t i = 0; i < NAMES; i++)
                 if (strlen(names[i]) == name && !memcmp(entry, names[i], name))
                     kept[i] = keep(entry, strlen(entry));
-        } else if (!strncmp(entry, PRELOAD, sizeof PRELOAD - 1)) {
+        } else if (*entry == 'L' &&
+                   !strncmp(entry, PRELOAD, sizeof PRELOAD - 1)) {
             const char *found =
                 find_shim(entry + sizeof PRELOAD - 1, &shim_size);
             if (found)
                 shim = keep(found, shim_size);
-        } else if (!strncmp(entry, ASAN, sizeof ASAN - 1)) {
+        } else if (*entry == 'A' && !strncmp(entry, ASAN, sizeof ASAN - 1)) {
             asan = keep(entry, strlen(entry));
         }
     }

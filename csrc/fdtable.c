@@ -3,12 +3,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "pages.h"
+
 #define ENTER_TRIES 2000 /* a critical section is some 10 ns long */
 
 /* All of this is zero, so that untouched pages cost nothing. Slot values: 0
  * unknown, 1 nothing, n + 2 the description n. */
-static uint32_t slots[NC_FDS];
-static struct nc_description descriptions[NC_DESCRIPTIONS];
+NC_COLD static uint32_t slots[NC_FDS];
+NC_COLD static struct nc_description descriptions[NC_DESCRIPTIONS];
 static uint32_t next_free; /* where to look for a free one first */
 static int last_fd = -1;
 

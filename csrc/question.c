@@ -9,7 +9,7 @@
 
 /* ---- what was answered --------------------------------------------- */
 
-static struct {
+NC_COLD static struct {
     uint64_t dev, ino;
 } refused[MOST_REFUSED];
 int nc_refusals;
@@ -18,7 +18,7 @@ static struct {
     const char *path;
     size_t size;
 } scopes[MOST_SCOPES];
-static char scope_text[SCOPE_TEXT];
+NC_COLD static char scope_text[SCOPE_TEXT];
 static size_t scope_used;
 static int scope_count;
 

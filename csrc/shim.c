@@ -203,16 +203,6 @@ is_shell(const char *name)
     return 0;
 }
 
-static const char *
-variable(char **environment, const char *name)
-{
-    size_t size = strlen(name);
-    for (char **at = environment; at && *at; at++)
-        if (!strncmp(*at, name, size) && (*at)[size] == '=')
-            return *at + size + 1;
-    return NULL;
-}
-
 /* A shell with neither -c nor a script takes its orders from stdin. */
 static int
 obeys_stdin(void)
@@ -242,16 +232,15 @@ read_pump(const char *inodes)
 __attribute__((constructor)) static void
 start(int arguments, char **argv, char **environment)
 {
-    const char *session = variable(environment, "NOCLOBBER_SESSION");
-    const char *socket = variable(environment, "NOCLOBBER_SOCKET");
-    if (!session || !socket)
-        return;
     int kept = errno;
+    nc_environment_start(environment);
+    if (!nc_environment_get("NOCLOBBER_SESSION") ||
+        !nc_environment_get("NOCLOBBER_SOCKET"))
+        return;
     nc_process.arguments = arguments;
     nc_process.argv = argv;
     nc_process.is_shell = arguments > 0 && is_shell(argv[0]);
     nc_process.stdin_is_script = nc_process.is_shell && obeys_stdin();
-    nc_environment_start(environment);
     nc_process.fail_open = nc_environment_get("NOCLOBBER_FAIL") != NULL;
     nc_hello_start(nc_environment_get("NOCLOBBER_SESSION"),
                    nc_environment_get("NOCLOBBER_COMMAND"));

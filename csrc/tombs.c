@@ -9,7 +9,7 @@
 
 static const struct nc_tombs *tombs;
 static int looked; /* 1: `tombs` is as it will be */
-static struct nc_tombs all_taken;
+NC_COLD static struct nc_tombs all_taken;
 
 uint64_t
 nc_tomb_hash(const char *path, size_t size)

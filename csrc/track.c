@@ -104,6 +104,13 @@ nc_note_open(int fd, int dirfd, const char *path, int flags, int made)
     errno = kept;
 }
 
+static int
+leads_to_the_agent(const struct stat *pipe)
+{
+    return (uint64_t)pipe->st_ino == nc_process.pump[0] ||
+           (uint64_t)pipe->st_ino == nc_process.pump[1];
+}
+
 /* Descriptors that the program did not open here: inherited, passed over a
  * socket, or made by a call that nobody follows. */
 static struct nc_description *
@@ -115,7 +122,9 @@ examine(int fd, int ask_path)
     struct nc_description *of = NC_NOTHING;
     if (nc_stat(fd, &st))
         return NC_NOTHING; /* no such descriptor; keep it unknown */
-    if (S_ISFIFO(st.st_mode)) {
+    if (S_ISFIFO(st.st_mode) && leads_to_the_agent(&st)) {
+        of = NC_NOTHING;
+    } else if (S_ISFIFO(st.st_mode)) {
         of = nc_description_new(NC_CHANNEL);
         if (of)
             of->version.ino = (uint64_t)st.st_ino;
@@ -151,7 +160,8 @@ examine(int fd, int ask_path)
         of = NC_NOTHING;
     else if (of != NC_NOTHING)
         of->epoch = nc_process.epoch;
-    nc_fd_set(fd, of);
+    if (of != NC_NOTHING || ask_path) /* at the start: when it is used */
+        nc_fd_set(fd, of);
     return of;
 }
 
