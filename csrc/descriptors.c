@@ -10,6 +10,8 @@ close(int fd)
     return REAL(close)(fd);
 }
 
+NC_ALSO(int, __close, (int), close);
+
 /* Closing by hand what is still followed, before the kernel closes it. */
 static void
 note_close_from(unsigned first, unsigned last)
@@ -84,6 +86,8 @@ dup2(int from, int to)
     return result;
 }
 
+NC_ALSO(int, __dup2, (int, int), dup2);
+
 NC_EXPORT int
 dup3(int from, int to, int flags)
 {
@@ -113,6 +117,8 @@ fcntl(int fd, int command, ...)
 {
     FCNTL(fcntl);
 }
+
+NC_ALSO(int, __fcntl, (int, int, ...), fcntl);
 
 NC_EXPORT int
 fcntl64(int fd, int command, ...)

@@ -155,12 +155,16 @@ open(const char *path, int flags, ...)
     OPEN(open, AT_FDCWD, flags, mode);
 }
 
+NC_ALSO(int, __open, (const char *, int, ...), open);
+
 NC_EXPORT int
 open64(const char *path, int flags, ...)
 {
     MODE_OF(flags);
     OPEN(open64, AT_FDCWD, flags, mode);
 }
+
+NC_ALSO(int, __open64, (const char *, int, ...), open64);
 
 NC_EXPORT int
 openat(int dirfd, const char *path, int flags, ...)

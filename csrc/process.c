@@ -107,6 +107,8 @@ clone(int (*run)(void *), void *stack, int flags, void *argument, ...)
     return REAL(clone)(run, stack, flags, argument, parent, tls, child);
 }
 
+NC_ALSO(int, __clone, (int (*)(void *), void *, int, void *, ...), clone);
+
 /* ---- another program ----------------------------------------------- */
 
 void

@@ -145,6 +145,8 @@ read(int fd, void *out, size_t size)
     COUNTED(REAL(read)(fd, out, size));
 }
 
+NC_ALSO(ssize_t, __read, (int, void *, size_t), read);
+
 NC_EXPORT ssize_t
 __read_chk(int fd, void *out, size_t size, size_t room)
 {
@@ -168,6 +170,8 @@ pread64(int fd, void *out, size_t size, off_t offset)
 {
     COUNTED_AT(REAL(pread64)(fd, out, size, offset));
 }
+
+NC_ALSO(ssize_t, __pread64, (int, void *, size_t, off_t), pread64);
 
 NC_EXPORT ssize_t
 __pread_chk(int fd, void *out, size_t size, off_t offset, size_t room)
@@ -295,6 +299,8 @@ lseek(int fd, off_t offset, int whence)
         sought(of, offset, whence, (uint64_t)now);
     return now;
 }
+
+NC_ALSO(off_t, __lseek, (int, off_t, int), lseek);
 
 NC_EXPORT off_t
 lseek64(int fd, off_t offset, int whence)

@@ -22,6 +22,14 @@
 #include "protocol.h"
 
 #define NC_EXPORT __attribute__((visibility("default")))
+/* A second name that the C library has for the same function. */
+#ifdef __clang__
+#define NC_LIKE(other) alias(#other)
+#else
+#define NC_LIKE(other) alias(#other), copy(other)
+#endif
+#define NC_ALSO(type, name, params, other) \
+    NC_EXPORT type name params __attribute__((NC_LIKE(other)))
 #define nc_likely(x) __builtin_expect(!!(x), 1)
 #define nc_unlikely(x) __builtin_expect(!!(x), 0)
 #define NC_HOW_MAX 4096  /* bytes of a struct open_how that the kernel takes */

@@ -7,6 +7,7 @@ touched.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -92,9 +93,8 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """A short-named home directory that is gone after the test."""
+@contextlib.contextmanager
+def new_home() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="nc-")).resolve()
     (path / "run").mkdir(mode=0o700)
     yield path
@@ -102,10 +102,32 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def guard(home: Path) -> Iterator[Guard]:
+def home() -> Iterator[Path]:
+    """A short-named home directory that is gone after the test."""
+    with new_home() as path:
+        yield path
+
+
+@contextlib.contextmanager
+def guarded(home: Path) -> Iterator[Guard]:
     """An empty tree under the guard; the daemon that it starts ends with it."""
     tree = home / "tree"
     tree.mkdir()
     guard = Guard(home, tree, environment(home))
     yield guard
     guard.cli("daemon", "stop")
+
+
+@pytest.fixture
+def guard(home: Path) -> Iterator[Guard]:
+    """A guard of the test's own."""
+    with guarded(home) as guard:
+        yield guard
+
+
+@pytest.fixture(scope="module")
+def shared_guard() -> Iterator[Guard]:
+    """One guard, and one daemon, for the tests of a module: each has to give
+    its session a name of its own and to leave the tree empty."""
+    with new_home() as home, guarded(home) as guard:
+        yield guard

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,27 @@ def content(kind: str, scene: str) -> bytes | None:
     return LARGE if kind == "g" else SMALL
 
 
-def fill(guard: Any, entry: Path, kind: str, scene: str) -> dict[Path, bytes]:
-    """The tree anew, with a file for each entry point of `kind`."""
+@pytest.fixture
+def guard(shared_guard: Any) -> Any:
+    """The module's one guard; what was refused before is none of ours."""
+    empty(shared_guard)
+    return shared_guard
+
+
+def empty(guard: Any) -> None:
     for old in guard.tree.iterdir():
         shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+
+
+def refused(guard: Any, session: str) -> list[str]:
+    """The paths that `session` was refused."""
+    every = guard.receipts()
+    return [r["path"] for r in every if (r["verdict"], r["session"]) == ("deny", session)]
+
+
+def fill(guard: Any, entry: Path, kind: str, scene: str) -> dict[Path, bytes]:
+    """The tree anew, with a file for each entry point of `kind`."""
+    empty(guard)
     text = content(kind, scene)
     files = {guard.tree / f"{kind}.{name}": text for name in names(guard, entry, kind)}
     for path, held in files.items():
@@ -73,19 +91,36 @@ def lines(done: Any) -> Lines:
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 
-def both(guard: Any, entry: Path, kind: str, scene: str) -> tuple[Lines, Lines, dict[Path, bytes]]:
+@dataclass(frozen=True)
+class Runs:
     """What a bare and a guarded run print, and the files of the latter as
     they were before it."""
+
+    guard: Any
+    session: str
+    bare: Lines
+    guarded: Lines
+    before: dict[Path, bytes]
+
+    def differing(self) -> dict[str, tuple[str, str]]:
+        pairs = {name: (line, self.guarded[name]) for name, line in self.bare.items()}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+    def denied(self) -> set[Path]:
+        return {Path(path) for path in refused(self.guard, self.session)}
+
+    def is_untouched(self) -> bool:
+        return {path: path.read_bytes() for path in self.before} == self.before
+
+
+def both(guard: Any, entry: Path, kind: str, scene: str) -> Runs:
     fill(guard, entry, kind, scene)
     bare = lines(guard.bare(str(entry), kind, scene))
     before = fill(guard, entry, kind, scene)
-    guarded = lines(guard.run(str(entry), kind, scene, session=f"{kind}-{scene}"))
+    session = f"{kind}-{scene}-{entry.name}"
+    guarded = lines(guard.run(str(entry), kind, scene, session=session))
     assert list(bare) == list(guarded) == names(guard, entry, kind)
-    return bare, guarded, before
-
-
-def differing(bare: Lines, guarded: Lines) -> dict[str, tuple[str, str]]:
-    return {name: (bare[name], guarded[name]) for name in bare if bare[name] != guarded[name]}
+    return Runs(guard, session, bare, guarded, before)
 
 
 def works(line: str) -> bool:
@@ -102,59 +137,59 @@ def test_the_table_has_every_hook(guard, plain):
 
 @pytest.mark.parametrize("scene", ["seen", "own", "new", "empty", "unread"])
 def test_replacing_what_was_seen_or_made_is_as_bare(guard, entry, scene):
-    bare, guarded, _ = both(guard, entry, "r", scene)
-    assert differing(bare, guarded) == {}
+    runs = both(guard, entry, "r", scene)
+    assert runs.differing() == {}
     if scene != "new":
-        failed = {n for n, line in bare.items() if not works(line)}
+        failed = {n for n, line in runs.bare.items() if not works(line)}
         assert failed <= MAY_BE_UNSUPPORTED
-    assert guard.denied() == []
+    assert runs.denied() == set()
 
 
 def test_replacing_what_was_half_read_is_refused_with_eperm(guard, entry):
-    bare, guarded, before = both(guard, entry, "r", "half")
-    unsupported = {name for name in bare if not works(bare[name])}
+    runs = both(guard, entry, "r", "half")
+    unsupported = {name for name in runs.bare if not works(runs.bare[name])}
     assert unsupported <= MAY_BE_UNSUPPORTED
-    for name, line in guarded.items():
-        expected = bare[name].split()[1] if name in unsupported else "EPERM"
+    for name, line in runs.guarded.items():
+        expected = runs.bare[name].split()[1] if name in unsupported else "EPERM"
         assert line.split()[:2] == ["-1", expected], (name, line)
-    assert {path: path.read_bytes() for path in before} == before
-    denied = {path for path in before if path.name[2:] not in unsupported}
-    assert {Path(path) for path in guard.denied()} == denied
+    assert runs.is_untouched()
+    denied = {path for path in runs.before if path.name[2:] not in unsupported}
+    assert runs.denied() == denied
 
 
 @pytest.mark.parametrize("scene", ["seen", "half"])
 def test_reads_count_for_what_they_returned(guard, entry, scene):
-    bare, guarded, before = both(guard, entry, "g", scene)
+    runs = both(guard, entry, "g", scene)
     size = len(LARGE) if scene == "seen" else len(LARGE) // 2
-    assert {name: line.split()[:3] for name, line in bare.items()} == {
-        name: [str(size), "0", "0"] for name in bare
+    assert {name: line.split()[:3] for name, line in runs.bare.items()} == {
+        name: [str(size), "0", "0"] for name in runs.bare
     }
     if scene == "seen":
-        assert differing(bare, guarded) == {}
-        assert guard.denied() == []
+        assert runs.differing() == {}
+        assert runs.denied() == set()
         return
-    for name, line in guarded.items():
+    for name, line in runs.guarded.items():
         assert line.split()[:3] == [str(size), "-1", "EPERM"], (name, line)
-    assert {path: path.read_bytes() for path in before} == before
+    assert runs.is_untouched()
 
 
 @pytest.mark.parametrize("scene", ["half", "seen", "own", "empty"])
 def test_what_replaces_nothing_is_never_refused(guard, entry, scene):
-    bare, guarded, _ = both(guard, entry, "p", scene)
-    differences = differing(bare, guarded)
+    runs = both(guard, entry, "p", scene)
+    differences = runs.differing()
     # nobody could follow a ring, so there is none, as in containers
-    assert guarded["syscall:io_uring"].startswith("1 ")
+    assert runs.guarded["syscall:io_uring"].startswith("1 ")
     differences.pop("syscall:io_uring", None)
     assert differences == {}
-    assert guard.denied() == []
+    assert runs.denied() == set()
 
 
 def test_errors_are_the_kernels(guard, entry):
     """On files of which half was read: nothing is asked about a call that
     could not succeed."""
-    bare, guarded, _ = both(guard, entry, "e", "half")
-    assert differing(bare, guarded) == {}
-    assert guard.denied() == []
+    runs = both(guard, entry, "e", "half")
+    assert runs.differing() == {}
+    assert runs.denied() == set()
 
 
 # Of each step after a refusal: the result and the error that are due.
@@ -170,44 +205,44 @@ APPENDS = {"append": b"x", "fopen-append": b"more\n"}
 
 
 def test_after_a_refusal_the_old_content_stays(guard, entry):
-    _, guarded, before = both(guard, entry, "a", "half")
-    for name, line in guarded.items():
+    runs = both(guard, entry, "a", "half")
+    for name, line in runs.guarded.items():
         if name == "shrink-stream":  # fdopen or the flush: one of them fails
             assert line.startswith("-1 ")
             continue
         assert tuple(line.split()[:2]) == AFTER.get(name, REFUSED), (name, line)
-    for path, held in before.items():
+    for path, held in runs.before.items():
         assert path.read_bytes() == held + APPENDS.get(path.name[2:], b""), path
 
 
 def test_whoever_is_started_is_in_the_session(guard, entry):
-    bare, guarded, before = both(guard, entry, "s", "unread")
-    assert {name for name, line in bare.items() if not works(line)} == set()
-    for name, line in guarded.items():
+    runs = both(guard, entry, "s", "unread")
+    assert {name for name, line in runs.bare.items() if not works(line)} == set()
+    for name, line in runs.guarded.items():
         assert line.split()[:2] == ["-1", "EPERM"], (name, line)
-    assert {path: path.read_bytes() for path in before} == before
+    assert runs.is_untouched()
 
 
 @pytest.mark.parametrize("scene", ["unread", "half"])
 def test_what_a_process_read_is_known_after_its_end(guard, entry, scene):
-    bare, guarded, before = both(guard, entry, "x", scene)
-    assert {name for name, line in bare.items() if not works(line)} == set()
+    runs = both(guard, entry, "x", scene)
+    assert {name for name, line in runs.bare.items() if not works(line)} == set()
     if scene == "unread":  # the child itself reads all of it
-        assert differing(bare, guarded) == {}
+        assert runs.differing() == {}
         return
-    for name, line in guarded.items():
+    for name, line in runs.guarded.items():
         assert line.split()[:2] == ["-1", "EPERM"], (name, line)
-    assert {path: path.read_bytes() for path in before} == before
+    assert runs.is_untouched()
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9", b"line\nbreak", b" ", b"-rf", b"x" * 255])
 def test_odd_names_are_judged_too(guard, plain, name):
     path = Path(str(guard.tree), name.decode("utf-8", "surrogateescape"))
     path.write_bytes(SMALL)
-    done = guard.run(str(plain), "replace", str(path))
+    done = guard.run(str(plain), "replace", str(path), session="odd")
     assert done.returncode == 1  # EPERM
     assert path.read_bytes() == SMALL
-    assert guard.denied() == [str(path)]
+    assert str(path) in refused(guard, "odd")
 
 
 def test_a_relative_name_from_deep_below_is_judged_too(guard, plain):
@@ -217,8 +252,8 @@ def test_a_relative_name_from_deep_below_is_judged_too(guard, plain):
     printf %s "$2" > f && "$1" replace f
     """.format("d" * 200)
     content = SMALL.decode()
-    run = "set -e; for i in $(seq 25); do cd {}; done; exec \"$1\" replace f".format("d" * 200)
+    run = 'set -e; for i in $(seq 25); do cd {}; done; exec "$1" replace f'.format("d" * 200)
     assert guard.bare("bash", "-c", text, "-", "true", content).returncode == 0
-    assert guard.run("bash", "-c", run, "-", str(plain)).returncode == 1
+    assert guard.run("bash", "-c", run, "-", str(plain), session="deep").returncode == 1
     kept = guard.bare("bash", "-c", run.replace('exec "$1" replace f', "cat f"))
     assert kept.stdout == content

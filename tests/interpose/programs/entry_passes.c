@@ -28,6 +28,7 @@ NAMED(int, named_fstat, fstat, (int, struct stat *));
 NAMED(int, named_fstat64, fstat64, (int, struct stat *));
 NAMED(int, fxstat, __fxstat, (int, int, struct stat *));
 NAMED(int, fxstat64, __fxstat64, (int, int, struct stat *));
+NAMED(int, inner_close, __close, (int));
 NAMED(int, named_fcntl64, fcntl64, (int, int, ...));
 #define STAT_VERSION 1 /* _STAT_VER of glibc on x86-64 */
 
@@ -136,6 +137,7 @@ CALL(p_fcntl64, named_fcntl64(plain_open(t, O_RDONLY), F_DUPFD, 30))
 CALL(p_lock, fcntl(plain_open(t, O_RDWR), F_SETLK,
                    &(struct flock){.l_type = F_WRLCK}))
 CALL(p_close, close(plain_open(t, O_RDONLY)))
+CALL(p_inner_close, inner_close(plain_open(t, O_RDONLY)))
 CALL(p_ioctl, ioctl(plain_open(t, O_RDONLY), FIONREAD, buffer))
 CALL(p_chdir, (mkdir(beside(t, "d"), 0755), chdir(beside(t, "d"))) ||
                   plain_open("made", O_WRONLY | O_CREAT) < 0)
@@ -438,6 +440,7 @@ const struct entry passes[] = {
     {"fcntl:lock", p_lock, PASSES},
     {"fcntl64", p_fcntl64, PASSES},
     {"close", p_close, PASSES},
+    {"__close", p_inner_close, PASSES},
     {"close_range", p_close_range, PASSES},
     {"close_range:marks", p_close_range_marks, PASSES},
     {"closefrom", p_closefrom, PASSES},

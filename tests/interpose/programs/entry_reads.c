@@ -3,6 +3,11 @@
 
 #define GETS(name) static long name(const char *t, long upto)
 
+NAMED(ssize_t, inner_read, __read, (int, void *, size_t));
+NAMED(ssize_t, inner_pread64, __pread64, (int, void *, size_t, long));
+NAMED(long, inner_lseek, __lseek, (int, long, int));
+NAMED(int, inner_dup2, __dup2, (int, int));
+NAMED(int, inner_fcntl, __fcntl, (int, int, ...));
 NAMED(ssize_t, read_chk, __read_chk, (int, void *, size_t, size_t));
 NAMED(ssize_t, named_pread, pread, (int, void *, size_t, long));
 NAMED(ssize_t, named_pread64, pread64, (int, void *, size_t, long));
@@ -44,6 +49,11 @@ GETS(by_read) { return read_until(source(t), upto); }
 GETS(by_read_chk)
 {
     return read_chk(source(t), buffer, (size_t)upto, sizeof buffer);
+}
+GETS(by_inner_read) { return inner_read(source(t), buffer, (size_t)upto); }
+GETS(by_inner_pread64)
+{
+    return inner_pread64(source(t), buffer, (size_t)upto, 0);
 }
 GETS(by_pread) { return named_pread(source(t), buffer, (size_t)upto, 0); }
 GETS(by_pread64) { return named_pread64(source(t), buffer, (size_t)upto, 0); }
@@ -315,6 +325,12 @@ given_back(const char *t, long upto, long (*seek)(int, long, int))
     long got = read(fd, buffer, sizeof buffer);
     return seek(fd, upto - got, SEEK_CUR);
 }
+GETS(by_inner_lseek) { return given_back(t, upto, inner_lseek); }
+GETS(by_inner_dup2) { return read_until(inner_dup2(source(t), 77), upto); }
+GETS(by_inner_fcntl)
+{
+    return read_until(inner_fcntl(source(t), F_DUPFD, 50), upto);
+}
 GETS(by_lseek) { return given_back(t, upto, named_lseek); }
 GETS(by_lseek64) { return given_back(t, upto, named_lseek64); }
 
@@ -347,6 +363,11 @@ GETS(n_lseek)
 
 const struct entry reads[] = {
     {"read", by_read, READS},
+    {"__read", by_inner_read, READS},
+    {"__pread64", by_inner_pread64, READS},
+    {"__lseek", by_inner_lseek, READS},
+    {"__dup2", by_inner_dup2, READS},
+    {"__fcntl", by_inner_fcntl, READS},
     {"__read_chk", by_read_chk, READS},
     {"pread", by_pread, READS},
     {"pread64", by_pread64, READS},

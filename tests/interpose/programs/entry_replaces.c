@@ -20,6 +20,8 @@ NAMED(int, named_open, open, (const char *, int, ...));
 NAMED(int, named_open64, open64, (const char *, int, ...));
 NAMED(int, named_openat, openat, (int, const char *, int, ...));
 NAMED(int, named_openat64, openat64, (int, const char *, int, ...));
+NAMED(int, inner_open, __open, (const char *, int, ...));
+NAMED(int, inner_open64, __open64, (const char *, int, ...));
 NAMED(int, open_2, __open_2, (const char *, int));
 NAMED(int, open64_2, __open64_2, (const char *, int));
 NAMED(int, openat_2, __openat_2, (int, const char *, int));
@@ -94,6 +96,8 @@ CALL(r_open_dev, named_open(by_number("/dev/fd/%d",
 CALL(r_open64, named_open64(t, W | O_CREAT, 0604))
 CALL(r_openat, named_openat(folder(), t, W | O_CREAT, 0640))
 CALL(r_openat64, named_openat64(folder(), t, W | O_CREAT, 0640))
+CALL(r_inner_open, inner_open(t, W | O_CREAT, 0640))
+CALL(r_inner_open64, inner_open64(t, W | O_CREAT, 0640))
 CALL(r_open_2, open_2(t, W))
 CALL(r_open64_2, open64_2(t, W))
 CALL(r_openat_2, openat_2(HERE, t, W))
@@ -153,6 +157,8 @@ const struct entry replaces[] = {
     {"open64", r_open64, REPLACES},
     {"openat", r_openat, REPLACES},
     {"openat64", r_openat64, REPLACES},
+    {"__open", r_inner_open, REPLACES},
+    {"__open64", r_inner_open64, REPLACES},
     {"__open_2", r_open_2, REPLACES},
     {"__open64_2", r_open64_2, REPLACES},
     {"__openat_2", r_openat_2, REPLACES},

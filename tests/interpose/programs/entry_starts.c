@@ -11,6 +11,7 @@
 #define WORDS(t) {(char *)self, "replace", (char *)t, NULL}
 
 NAMED(pid_t, named_fork, fork, (void));
+NAMED(int, inner_clone, __clone, (int (*)(void *), void *, int, void *, ...));
 NAMED(pid_t, posix_fork, _Fork, (void));
 
 static char *nothing[] = {NULL};
@@ -81,6 +82,12 @@ STARTS_BY(s_clone)
 {
     (void)upto;
     return outcome(clone(cloned, stack + sizeof stack, SIGCHLD, (void *)t));
+}
+
+STARTS_BY(s_inner_clone)
+{
+    (void)upto;
+    return outcome(inner_clone(cloned, stack + sizeof stack, SIGCHLD, (void *)t));
 }
 
 STARTS_BY(s_clone_shared)
@@ -226,6 +233,7 @@ const struct entry starts[] = {
     {"vfork", s_vfork, STARTS},
     {"vfork:itself", s_vfork_itself, STARTS},
     {"clone", s_clone, STARTS},
+    {"__clone", s_inner_clone, STARTS},
     {"clone:shared", s_clone_shared, STARTS},
     {"execve", s_execve, STARTS},
     {"execve:none", s_execve_none, STARTS},
