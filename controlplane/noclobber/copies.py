@@ -77,7 +77,7 @@ class Copies:
         size = size_of(self._stamp)
         lineage = Lineage(ledger, self._key, size)
         for key, writes in ledger.writes.items():
-            if key == self._key or size_of(writes[-1].stamp) != size:
+            if key == self._key or writes[-1].size != size:
                 continue
             if readers & lineage.of(write.token for write in writes):
                 yield from ((key, path) for path in ledger.paths(key))

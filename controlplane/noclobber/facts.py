@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import stat as modes
+import time
 from dataclasses import dataclass
-from functools import cached_property
 
 from noclobber import coverage, origins
 from noclobber.config import Config
@@ -21,6 +21,7 @@ from noclobber.gitguard import git_holds
 from noclobber.holding import Holding
 from noclobber.ledger import Image, Key, Stamp, identify
 from noclobber.lineage import Lineage
+from noclobber.once import once
 from noclobber.protected import Place, Protection, Standing, skip_directories
 from noclobber.report import Extent, extent
 from noclobber.repository import Repositories
@@ -32,7 +33,9 @@ from noclobber.wire import C, Version
 
 CONTENT_LIMIT = 64 << 20  # bytes; of a larger file no content is looked at
 TEXT_PROBE = 8192  # bytes; a NUL among them makes it binary
-SCOPE_AFTER = 4  # questions of one process before a scope is looked for
+SCOPE_AFTER = 8  # questions of one process before a scope is looked for
+STANDS_FOR = 1.0  # s
+STANDINGS_KEPT = 4096
 UPDATE_LIMIT = 16 << 20  # bytes; what is edited in place beyond this is not kept
 
 # What leaves the old content under its other names.
@@ -61,6 +64,7 @@ class Guarded:
         self.config = config
         self.roots = roots = session.roots
         self.evidence = Evidence(session.ledger)
+        self._standings: dict[bytes, tuple[float, Standing]] = {}
         self.repositories = repositories
         self.protection = Protection(
             roots,
@@ -69,6 +73,16 @@ class Guarded:
             outputs=config.outputs,
             repositories=repositories,
         )
+
+    def standing(self, path: bytes) -> Standing:
+        """Where a path lies; for a moment only the names are remembered."""
+        now = time.monotonic()
+        known = self._standings.get(path)
+        if known is None or now > known[0]:
+            if len(self._standings) > STANDINGS_KEPT:
+                self._standings.clear()
+            known = self._standings[path] = (now + STANDS_FOR, self.protection.standing(path))
+        return known[1].anew()
 
 
 def version(stat: os.stat_result) -> Version:
@@ -156,7 +170,7 @@ class Gathered:
     def replaceable(self) -> bool:
         return modes.S_ISREG(self.stat.st_mode) and self.size > 0
 
-    @cached_property
+    @once
     def protected(self) -> bool:
         place = self.standing.place
         if place is Place.ROOT:
@@ -169,11 +183,11 @@ class Gathered:
             return False
         return self.standing.protected_from(self.kind.value)
 
-    @cached_property
+    @once
     def held(self) -> bool:
         return coverage.covers(self.authored, 0, self.size)
 
-    @cached_property
+    @once
     def known(self) -> bool:
         start, end = self.asked.start, self.asked.end
         if coverage.covers(self.seen, start, end):
@@ -185,7 +199,7 @@ class Gathered:
         every = coverage.union(self.shown, self.authored)
         return coverage.covers(every, start, end) and self.kind is not Kind.VOICED
 
-    @cached_property
+    @once
     def copied(self) -> bool:
         copies = Copies(
             self.session.ledger, self.key, self.stamp, self.asked.path, self._is_lasting
@@ -199,7 +213,7 @@ class Gathered:
         """Whether a copy at that place counts: not in a temp directory."""
         return self.guarded.protection.standing(path).place is not Place.TEMPORARY
 
-    @cached_property
+    @once
     def transform(self) -> bool:
         return coverage.covers(self.lineage_read, self.asked.start, self.asked.end)
 
@@ -207,7 +221,7 @@ class Gathered:
     def override(self) -> bool:
         return False
 
-    @cached_property
+    @once
     def text(self) -> bool:
         content = self.content
         return content is not None and b"\0" not in content[:TEXT_PROBE]
@@ -220,11 +234,11 @@ class Gathered:
     def partial(self) -> bool:
         return bool(self.lineage_read) and not self.transform
 
-    @cached_property
+    @once
     def kind(self) -> Kind:
         return kind(self.walk)
 
-    @cached_property
+    @once
     def viewed(self) -> bool:
         ledger, evidence = self.session.ledger, self.guarded.evidence
         stood = ledger.past(self.key, self.asked.path)
@@ -235,7 +249,7 @@ class Gathered:
             return True
         return evidence.saw_other_version(stood, self.key, self.stamp)
 
-    @cached_property
+    @once
     def git_holds(self) -> bool:
         if self.size > CONTENT_LIMIT:
             return False
@@ -254,17 +268,19 @@ class Gathered:
 
     # What they are made of.
 
-    @cached_property
+    @once
     def standing(self) -> Standing:
         """Where T lies."""
-        return self.guarded.protection.standing(self.asked.path)
+        return self.guarded.standing(self.asked.path)
 
     @property
     def _seeks_scope(self) -> bool:
-        """Whether W asks so often that it should be told where it need not."""
-        return self.image.asked > SCOPE_AFTER
+        """Whether W has asked so often that it should be told where it need
+        not: worth a question to git, now and then."""
+        asked = self.image.asked
+        return asked >= SCOPE_AFTER and asked & (asked - 1) == 0
 
-    @cached_property
+    @once
     def walk(self) -> Walk:
         """The walk from W to its command."""
         return Walks(self.session, self.holding).live(self.image, self.asked.pid)
@@ -274,32 +290,32 @@ class Gathered:
         """The weaker grade in force."""
         return "shown" if self.session.attested else "read"
 
-    @cached_property
+    @once
     def content(self) -> bytes | None:
         """T's present bytes, None where they are not looked at."""
         return content_of(self.asked.fd, self.size)
 
-    @cached_property
+    @once
     def holding(self) -> Holding:
         return Holding(self.session.ledger, origins.origin, self.grade == "read")
 
-    @cached_property
+    @once
     def authored(self) -> Coverage:
         """What the session wrote of T, in row 3's sense."""
         return self.holding.held(self.key, self.stamp)
 
-    @cached_property
+    @once
     def read(self) -> Coverage:
         """What any process of the session read of T's present version."""
         return self.session.ledger.read_by(None, self.key, self.stamp)
 
-    @cached_property
+    @once
     def shown(self) -> Coverage:
         """What of T's present bytes the session's commands printed."""
         content = self.content
         return self.guarded.evidence.shown(content) if content is not None else ()
 
-    @cached_property
+    @once
     def _own_command(self) -> bytes | None:
         """W's command, where what it printed itself is no evidence for a text
         that it was given."""
@@ -308,7 +324,7 @@ class Gathered:
             return None
         return command.id
 
-    @cached_property
+    @once
     def seen(self) -> Coverage:
         """What the agent knew of T when W was told what to do: by the grade in
         force, and as its author."""
@@ -319,11 +335,11 @@ class Gathered:
             shown = self.guarded.evidence.shown(self.content, self._own_command)
         return coverage.union(shown, self.authored)
 
-    @cached_property
+    @once
     def lineage(self) -> Lineage:
         return Lineage(self.session.ledger, self.key, self.size)
 
-    @cached_property
+    @once
     def behind(self) -> frozenset[int]:
         """Tokens of the images whose reading stands behind W."""
         tokens = self.lineage.of([self.image.token])
@@ -334,7 +350,7 @@ class Gathered:
             tokens |= self.lineage.of_source(*source)
         return tokens
 
-    @cached_property
+    @once
     def _open(self) -> list[tuple[str, Key, Stamp]]:
         """The regular files that W has open, their fdinfo's names first."""
         return [(fdinfo, *identify(version(stat))) for fdinfo, stat in _open_files(self.asked.pid)]
@@ -355,12 +371,12 @@ class Gathered:
         """Whether W holds T itself open: perl -i deletes what it reads."""
         return any(key == self.key for _, key, _ in self._open)
 
-    @cached_property
+    @once
     def lineage_read(self) -> Coverage:
         """What W's lineage read or wrote of T's present version."""
         return self.lineage.read(self.behind, self.stamp)
 
-    @cached_property
+    @once
     def extent(self) -> Extent:
         """What of T was seen, for people."""
         return extent(self.content if self.text else None, self.size, self.seen)

@@ -43,6 +43,7 @@ OPS: dict[int, str] = {
     C.NC_OP_UPDATE: "update",
 }
 
+_IN_PLACE = frozenset((C.NC_OP_TRUNCATE, C.NC_OP_SHRINK, C.NC_OP_PUNCH, C.NC_OP_UPDATE))
 _MOVES_NAMES = frozenset((C.NC_GONE, C.NC_NAMED))
 
 _REPLACED = struct.Struct("=QHB")
@@ -231,6 +232,8 @@ class Guard:
         asked = facts.asked
         if asked.op == C.NC_OP_UPDATE and not known:
             return
+        if ruling.row == 3 and asked.op in _IN_PLACE:
+            return  # the reports of the writers say as much
         what = Replaced(asked.path, facts.key, facts.stamp, facts.image.token, asked.op, known)
         facts.session.ledger.replaced(what)
         self._journal(speaker, REPLACED, _packed(what))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from noclobber import coverage, ledger
+from noclobber import coverage
 from noclobber.coverage import Coverage
 from noclobber.ledger import Image, Key, Ledger, Stamp, Write, size_of
 from noclobber.lineage import Lineage
@@ -26,6 +26,7 @@ class Origin(Enum):
 
     MAKES = "it makes them"
     PASSES = "it passes on what it reads"
+    COPIES = "it passes on files"
     BRINGS = "it brings them from elsewhere"
 
 
@@ -76,27 +77,27 @@ class Holding:
         spoken_for: Coverage = coverage.NOTHING  # whose writer has said so
         stamps: list[Stamp] = []
         for write in self._ledger.authors(key, stamp):
-            size, start = size_of(write.stamp), size_of(write.opened)
+            size, start = write.size, write.start
             linked = any(self._ledger.same(key, s, write.opened) for s in stamps)
-            if ledger.begins(write):
+            if write.begins:
                 if not linked:  # else the same opening, told of once more
                     held = spoken_for = coverage.NOTHING
-                stretch = coverage.gaps(spoken_for, 0, size)
-            elif linked or self._ledger.was_known(key, write.opened):
-                if not linked:
-                    held = coverage.whole(start)
-                stretch = coverage.gaps((), start, size)
+                whole = coverage.whole(size)
+                stretch = coverage.subtract(whole, spoken_for) if spoken_for else whole
             else:
-                held = coverage.NOTHING
-                stretch = coverage.gaps((), start, size)
+                if not linked:
+                    was_known = self._ledger.was_known(key, write.opened)
+                    held = coverage.whole(start) if was_known else coverage.NOTHING
+                stretch = ((start, size),) if start < size else coverage.NOTHING
             if self._is_own(write, key):
                 held = coverage.union(held, stretch)
             else:
-                in_place = not write.flags & C.NC_APPEND and not ledger.begins(write)
+                in_place = not write.flags & C.NC_APPEND and not write.begins
                 keeps = held if not in_place or write.flags & C.NC_INHERIT else coverage.NOTHING
                 held = coverage.subtract(keeps, stretch)
             spoken_for = coverage.union(spoken_for, stretch)
-            held = coverage.clip(held, 0, size)
+            if held and held[-1][1] > size:
+                held = coverage.clip(held, 0, size)
             stamps += [write.opened, write.stamp]
         reached = any(self._ledger.same(key, s, stamp) for s in stamps[1::2])
         return held if reached else coverage.NOTHING
@@ -116,7 +117,7 @@ class Holding:
         if image is None:
             return False
         origin = self._origin(image, write)
-        if origin is not Origin.PASSES:
+        if origin in (Origin.MAKES, Origin.BRINGS):
             return origin is Origin.MAKES
         for key in set(image.read_keys):
             for read in facts.reads(key):
@@ -128,9 +129,13 @@ class Holding:
     def _tainted(self, write: Write, key: Key) -> bool:
         """Whether it was made from an older content that was not known."""
         facts = self._ledger
-        behind = Lineage(facts, key, size_of(write.stamp)).of([write.token])
-        for other in facts.pasts(key):
-            for read in facts.reads(other):
-                if read.token in behind and read.ranges and not self.knew(other, read.stamp):
-                    return True
-        return False
+        # Nearly always nobody read what was not known: no lineage is needed.
+        unknown = {
+            read.token
+            for other in facts.pasts(key)
+            for read in facts.reads(other)
+            if read.ranges and not self.knew(other, read.stamp)
+        }
+        return bool(unknown) and not unknown.isdisjoint(
+            Lineage(facts, key, write.size).of([write.token])
+        )

@@ -15,6 +15,7 @@ files, and an object for each would cost more than the files' own inodes.
 from __future__ import annotations
 
 import struct
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,6 +34,10 @@ SIZE_MTIME: int = wire.ffi.offsetof("struct nc_version", "ctime") - KEY_SIZE
 _MARK = struct.Struct("=QI")  # whose read it was: token, flags
 _READ_TAIL = wire.READ.size - (wire.RECORD_SIZE + wire.VERSION.size)
 _RANGES = _MARK.size + STAMP_SIZE + _READ_TAIL
+
+REPEATS_IN = 16  # last reports of a file among which the same opening is looked for
+WRITES_KEPT = 128  # reports of one file's writers
+KNOWN_KEPT = 64  # versions of one file
 
 FRESH: int = C.NC_CREATED | C.NC_TRUNCATED
 
@@ -68,6 +73,7 @@ class Image:
     previous: int = 0  # token of the image that called exec, where known
     above: tuple[Any, ...] = ()  # voice.Programs, taken down at its hello
     asked: int = 0  # questions so far
+    origins: dict[bool, Any] = field(default_factory=dict)  # origins.py's answers
     read_keys: list[Key] = field(default_factory=list)
     pipes: list[tuple[int, int, int]] = field(default_factory=list)  # ino, end, bytes
     marks: dict[int, bytes] = field(default_factory=dict)
@@ -115,23 +121,24 @@ class Read(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A file that was open for writing, as it stood when that ended."""
+    """A file that was open for writing, as it stood when that ended (or when
+    its process called exec or asked a question). Sizes in bytes, ns."""
 
+    ctime: int
     seq: int
     token: int
     flags: int
     stamp: Stamp
     opened: Stamp
-    path: bytes
-    time: int
+    size: int
+    start: int  # its size when it was opened
+    time: int  # of the report
+    again: bool  # an earlier report speaks of the same opening
 
-
-class Past(NamedTuple):
-    """A version that stood at a path until something took it away."""
-
-    seq: int
-    key: Key
-    stamp: Stamp
+    @property
+    def begins(self) -> bool:
+        """Whether the file held nothing when this writing began."""
+        return bool(self.flags & FRESH) or self.start == 0
 
 
 class Replaced(NamedTuple):
@@ -162,10 +169,10 @@ class Ledger:
         self.commands: dict[bytes, Command] = {}
         self.writes: dict[Key, list[Write]] = {}
         self.pipes: dict[int, list[tuple[int, int, int]]] = {}  # ino: token, end, bytes
-        self.history: dict[bytes, list[Past]] = {}
+        self.history: dict[bytes, dict[Key, Stamp]] = {}  # what stood there, as it was first
         self.names: dict[Key, list[bytes]] = {}
         self.links: dict[Key, list[tuple[bytes, bytes]]] = {}
-        self.known: dict[Key, set[Stamp]] = {}
+        self.known: dict[Key, dict[Stamp, None]] = {}
         self.tombs: dict[bytes, Tomb] = {}
         self.seq = 0
         self._reads: dict[Key, bytes | list[bytes]] = {}
@@ -207,19 +214,28 @@ class Ledger:
             held.append(entry)
 
     def wrote(
-        self,
-        image: Image,
-        key: Key,
-        stamp: Stamp,
-        opened: Stamp,
-        flags: int,
-        path: bytes,
-        time: int,
+        self, image: Image, now: Version, before: Version, flags: int, path: bytes, time: int
     ) -> None:
-        """A descriptor for writing was closed, or its process called exec."""
+        """A file open for writing was reported: what it is, what it was."""
         self.seq += 1
-        write = Write(self.seq, image.token, flags, stamp, opened, path, time)
-        self.writes.setdefault(key, []).append(write)
+        key, stamp = identify(now)
+        _, opened = identify(before)
+        writes = self.writes.setdefault(key, [])
+        # A shell reports `> f` at exec, and once more when its own descriptor
+        # closes; a program with many open files reports them at each question.
+        again = any(w.opened == opened and w.begins for w in writes[-REPEATS_IN:])
+        write = Write(
+            now.ctime, self.seq, image.token, flags, stamp, opened,
+            now.size, before.size, time, again,
+        )  # fmt: skip
+        if writes and writes[-1][2:6] == write[2:6]:
+            return
+        if writes and write < writes[-1]:
+            insort(writes, write)  # reports of several processes cross each other
+        else:
+            writes.append(write)
+        if len(writes) > WRITES_KEPT:
+            del writes[: WRITES_KEPT // 2]  # of older versions less is known then
         self._name(key, path)
 
     def piped(self, image: Image, ino: int, end: int, count: int) -> None:
@@ -237,13 +253,13 @@ class Ledger:
             self.links.setdefault(key, []).append((old, new))
         elif old:
             self._name(key, old)
-            self.history.setdefault(old, []).append(Past(self.seq, key, stamp))
+            self._stood(old, key, stamp)
 
     def gone(self, key: Key, stamp: Stamp, path: bytes) -> None:
         """A name was deleted."""
         self.seq += 1
         if path:
-            self.history.setdefault(path, []).append(Past(self.seq, key, stamp))
+            self._stood(path, key, stamp)
             self._name(key, path)
 
     def folder_gone(self, path: bytes) -> None:
@@ -256,10 +272,16 @@ class Ledger:
         """The daemon let something through that changed or took this version."""
         self.seq += 1
         if what.path and what.op != C.NC_OP_UPDATE:
-            self.history.setdefault(what.path, []).append(Past(self.seq, what.key, what.stamp))
+            self._stood(what.path, what.key, what.stamp)
             self._name(what.key, what.path)
         if what.known:
-            self.known.setdefault(what.key, set()).add(what.stamp)
+            known = self.known.setdefault(what.key, {})
+            known[what.stamp] = None
+            if len(known) > KNOWN_KEPT:
+                del known[next(iter(known))]
+
+    def _stood(self, path: bytes, key: Key, stamp: Stamp) -> None:
+        self.history.setdefault(path, {}).setdefault(key, stamp)
 
     def _name(self, key: Key, path: bytes) -> None:
         names = self.names.setdefault(key, [])
@@ -280,6 +302,10 @@ class Ledger:
     def knows(self, key: Key) -> bool:
         """Whether anything was reported of that file."""
         return key in self._reads or key in self.writes or key in self.names
+
+    def has_reads(self, key: Key) -> bool:
+        """Whether any read of that file was reported."""
+        return key in self._reads
 
     def was_read(self, key: Key) -> bool:
         """Whether any byte of any version of that file was read."""
@@ -328,35 +354,24 @@ class Ledger:
 
     def past(self, key: Key, path: bytes) -> set[Key]:
         """The file itself and every other that stood at that path."""
-        return {key, *(past.key for past in self.history.get(path, ()))}
+        return {key, *self.history.get(path, ())}
 
     def pasts(self, key: Key) -> set[Key]:
         """The file itself and every other that stood at any of its names."""
+        if not self.history:
+            return {key}
         return {key}.union(*(self.past(key, name) for name in self.paths(key)))
 
     def authors(self, key: Key, stamp: Stamp | None = None) -> list[Write]:
         """The writes that made the file what it was at `stamp` (None: what it
         is), from the one that last began it anew, in the order of their times."""
-        writes = sorted(self.writes.get(key, ()), key=_moment)
+        writes = self.writes.get(key, [])
+        end = len(writes)
         if stamp is not None:
             until = version_of(key, stamp).ctime
-            writes = [w for w in writes if _moment(w)[0] <= until]
-        for at in range(len(writes) - 1, -1, -1):
-            if begins(writes[at]) and not _goes_on(writes, at):
-                return writes[at:]
-        return writes
-
-
-def begins(write: Write) -> bool:
-    """Whether the file held nothing when this writing began."""
-    return bool(write.flags & FRESH) or size_of(write.opened) == 0
-
-
-def _moment(write: Write) -> tuple[int, int]:
-    return version_of(bytes(KEY_SIZE), write.stamp).ctime, write.seq
-
-
-def _goes_on(writes: list[Write], at: int) -> bool:
-    """Whether writes[at] ends an opening that an earlier record speaks of (a
-    shell reports `> f` at exec, and again when its own descriptor closes)."""
-    return any(w.opened == writes[at].opened and begins(w) for w in writes[:at])
+            while end and writes[end - 1].ctime > until:
+                end -= 1
+        for at in range(end - 1, -1, -1):
+            if writes[at].begins and not writes[at].again:
+                return writes[at:end]
+        return writes[:end]

@@ -20,7 +20,17 @@ GIT_TAKES = frozenset(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "-
 
 
 def origin(image: Image, write: Write) -> Origin:
-    """What the program does with bytes."""
+    """What the program does with bytes that it writes to its own files, or to
+    a descriptor that it was given."""
+    given = bool(write.flags & C.NC_INHERIT)
+    found: Origin | None = image.origins.get(given)
+    if found is None:
+        found = image.origins[given] = _origin(image, given)
+    # A file whose reading was not reported lies where nothing is followed.
+    return Origin.BRINGS if found is Origin.COPIES and not image.read_keys else found
+
+
+def _origin(image: Image, given: bool) -> Origin:
     program = voice.Program.known_by(image.pid, image.exe, image.argv)
     name = voice.program_name(program)
     argv = list(program.argv)
@@ -28,8 +38,7 @@ def origin(image: Image, write: Write) -> Origin:
         argv = argv[1:]
         name = argv[0]
     if name == "git" or name.startswith("git-"):
-        printed = write.flags & C.NC_INHERIT
-        return Origin.MAKES if printed and _subcommand(argv) not in GIT_CONTENT else Origin.BRINGS
+        return Origin.MAKES if given and _subcommand(argv) not in GIT_CONTENT else Origin.BRINGS
     carrier = lists.CARRIERS.get(name)
     found = sources(argv, carrier) if carrier else None
     if found is None:
@@ -37,8 +46,7 @@ def origin(image: Image, write: Write) -> Origin:
     if NETWORK in found:
         return Origin.BRINGS
     files = [s for s in found if s != STDIN and not s.startswith(("/dev/", "/proc/"))]
-    # A file whose reading was not reported lies where nothing is followed.
-    return Origin.BRINGS if files and not image.read_keys else Origin.PASSES
+    return Origin.COPIES if files else Origin.PASSES
 
 
 def _subcommand(argv: list[str]) -> str:

@@ -78,6 +78,10 @@ class Standing:
             return self._protection.widest(self.ignored.directory, self.path, clones=True)
         return self._protection.widest(self._top, self.path)
 
+    def anew(self) -> "Standing":
+        """The same place, with nothing worked out yet."""
+        return Standing(self._protection, self.path, self.place, self._top, self.root)
+
     def where(self) -> str:
         """For people: the place, and whether git ignores it if that was asked."""
         if self.place is Place.ROOT and "ignored" in self.__dict__ and self.ignored.ignored:

@@ -165,9 +165,8 @@ class Sessions:
         image, session = _who(speaker)
         *versions, size, _ = wire.WROTE.unpack_from(buffer, at)[4:]
         (path,) = wire.strings(buffer, at + wire.WROTE.size, end, [size])
-        key, stamp = identify(Version(*versions[:5]))
-        _, opened = identify(Version(*versions[5:]))
-        session.ledger.wrote(image, key, stamp, opened, flags, path, time)
+        now, before = Version(*versions[:5]), Version(*versions[5:])
+        session.ledger.wrote(image, now, before, flags, path, time)
 
     def _pipe(
         self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int

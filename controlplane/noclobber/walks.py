@@ -122,8 +122,8 @@ class Walks:
         """Nothing stood at the path that the session had not written."""
         real = os.path.realpath(path)
         return all(
-            coverage.covers(self._holding.held(past.key, past.stamp), 0, size_of(past.stamp))
-            for past in self._session.ledger.history.get(real, ())
+            coverage.covers(self._holding.held(key, stamp), 0, size_of(stamp))
+            for key, stamp in self._session.ledger.history.get(real, {}).items()
         )
 
 
