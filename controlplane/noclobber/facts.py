@@ -22,6 +22,7 @@ from noclobber.holding import Holding
 from noclobber.ledger import Image, Key, Stamp, identify
 from noclobber.lineage import Lineage
 from noclobber.once import once
+from noclobber.overrides import Overrides
 from noclobber.protected import Place, Protection, Standing, skip_directories
 from noclobber.report import Extent, extent
 from noclobber.repository import Repositories
@@ -60,8 +61,15 @@ class Question:
 class Guarded:
     """What is protected in one session, and by which configuration."""
 
-    def __init__(self, config: Config, session: Session, repositories: Repositories) -> None:
+    def __init__(
+        self,
+        config: Config,
+        session: Session,
+        repositories: Repositories,
+        overrides: Overrides,
+    ) -> None:
         self.config = config
+        self.overrides = overrides
         self.roots = roots = session.roots
         self.evidence = Evidence(session.ledger)
         self._standings: dict[bytes, tuple[float, Standing]] = {}
@@ -188,6 +196,12 @@ class Gathered:
         return coverage.covers(self.authored, 0, self.size)
 
     @once
+    def restamped(self) -> bool:
+        return self.key in self.session.ledger.writes and self.holding.was_held(
+            self.key, self.stamp
+        )
+
+    @once
     def known(self) -> bool:
         start, end = self.asked.start, self.asked.end
         if coverage.covers(self.seen, start, end):
@@ -219,7 +233,7 @@ class Gathered:
 
     @property
     def override(self) -> bool:
-        return False
+        return self.guarded.overrides.get(self.asked.path) is not None
 
     @once
     def text(self) -> bool:

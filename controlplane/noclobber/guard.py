@@ -12,14 +12,16 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from noclobber import config as configs
 from noclobber import report, rule, snapshots, tombs, wire
 from noclobber.deletions import Deletions
 from noclobber.facts import CONTENT_LIMIT, Gathered, Guarded, Question
-from noclobber.journal import RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
+from noclobber.journal import OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
 from noclobber.ledger import KEY_SIZE, Image, Replaced
+from noclobber.overrides import Override, Overrides
 from noclobber.people import People
 from noclobber.receipts import Receipt, Receipts, timestamp
 from noclobber.repository import Repositories
@@ -66,6 +68,7 @@ class Guard:
         self.receipts = Receipts(state / "receipts.jsonl")
         self.journal = Journal(state / "ledger.db")
         self.configs = configs.Configs()
+        self.overrides = Overrides()
         self.people = People(self)
         self._guarded: dict[bytes, Guarded] = {}
         self._repositories = Repositories()
@@ -127,7 +130,7 @@ class Guard:
         self, speaker: Speaker, record: bytes, fds: list[int], stop: Callable[[], None]
     ) -> bytes:
         """The reply to a person's request. Raises WireError."""
-        return self.people.reply(record, fds, stop)
+        return self.people.reply(speaker.pid, record, fds, stop)
 
     @property
     def dirty(self) -> bool:
@@ -153,6 +156,11 @@ class Guard:
         self._repositories.close()
         self._deletions.close()
 
+    def allow(self, override: Override) -> None:
+        """A person lets one replacement through, or has it used up (`until` 0)."""
+        self.overrides.load(override.packed())
+        self.journal.add(Entry(0, b"", time.time_ns(), 0, OVERRIDE, override.packed()))
+
     def facts_of(self, session: Session, path: bytes, fd: int) -> Gathered:
         """What is known of a file where nobody asks to replace it."""
         size = os.fstat(fd).st_size
@@ -165,7 +173,9 @@ class Guard:
         config = self.configs.of(session.roots[0] if session.roots else None)
         known = self._guarded.get(session.id)
         if known is None or known.config is not config or known.roots != session.roots:
-            known = self._guarded[session.id] = Guarded(config, session, self._repositories)
+            known = self._guarded[session.id] = Guarded(
+                config, session, self._repositories, self.overrides
+            )
         return known
 
     # Its own business.
@@ -213,6 +223,9 @@ class Guard:
             self._speakers = max(self._speakers, entry.speaker)
             speaker = speakers.setdefault(entry.speaker, Speaker(entry.speaker, entry.pid))
             if entry.kind != RECORDS:
+                if entry.kind == OVERRIDE:
+                    self.overrides.load(entry.data)
+                    continue
                 ledger = self.sessions.get(entry.session, entry.time).ledger
                 if entry.kind == REPLACED:
                     ledger.replaced(_unpacked(entry.data))
@@ -263,6 +276,9 @@ class Guard:
                 asked.path, facts.content, found, limit if facts.grade == "shown" else 0
             )
             reason = report.message(asked.path, found, facts.grade, step, "", note)
+        elif ruling.row == 7 and (used := self.overrides.take(asked.path)):
+            self.allow(replace(used, until=0))
+            reason = f"{used.by} allowed it: {used.reason}"
         else:
             reason = report.REASONS[ruling.row]
         receipt = Receipt(

@@ -16,7 +16,7 @@ from enum import Enum
 
 from noclobber import coverage
 from noclobber.coverage import Coverage
-from noclobber.ledger import Image, Key, Ledger, Stamp, Write, size_of
+from noclobber.ledger import SIZE_MTIME, Image, Key, Ledger, Stamp, Write, size_of
 from noclobber.lineage import Lineage
 from noclobber.wire import C
 
@@ -61,10 +61,23 @@ class Holding:
             made = self._held[key, stamp] = self._walk(key, stamp)
         return made
 
+    def was_held(self, key: Key, stamp: Stamp) -> bool:
+        """Whether the session held all of a version that differs from this one
+        by its ctime alone: a change of mode, or bytes exchanged and the time
+        put back. Nobody can tell which."""
+        before = [
+            write.stamp
+            for write in self._ledger.authors(key, stamp)
+            if write.stamp[:SIZE_MTIME] == stamp[:SIZE_MTIME]
+        ]
+        return bool(before) and coverage.covers(self.held(key, before[-1]), 0, size_of(stamp))
+
     def knew(self, key: Key, stamp: Stamp) -> bool:
         """Whether the session held or knew every byte of that version."""
         facts = self._ledger
         if facts.was_known(key, stamp):
+            return True
+        if key in facts.writes and self.was_held(key, stamp):
             return True
         found = self.held(key, stamp)
         if self._reads_count:
@@ -78,7 +91,7 @@ class Holding:
         stamps: list[Stamp] = []
         for write in self._ledger.authors(key, stamp):
             size, start = write.size, write.start
-            linked = any(self._ledger.same(key, s, write.opened) for s in stamps)
+            linked = any(s[:SIZE_MTIME] == write.opened[:SIZE_MTIME] for s in stamps)
             if write.begins:
                 if not linked:  # else the same opening, told of once more
                     held = spoken_for = coverage.NOTHING
@@ -99,8 +112,10 @@ class Holding:
             if held and held[-1][1] > size:
                 held = coverage.clip(held, 0, size)
             stamps += [write.opened, write.stamp]
-        reached = any(self._ledger.same(key, s, stamp) for s in stamps[1::2])
-        return held if reached else coverage.NOTHING
+        return held if self._ends_at(key, stamps[1::2], stamp) else coverage.NOTHING
+
+    def _ends_at(self, key: Key, stamps: list[Stamp], stamp: Stamp) -> bool:
+        return any(self._ledger.same(key, s, stamp) for s in stamps)
 
     def _is_own(self, write: Write, key: Key) -> bool:
         known = self._own.get((write.token, key, write.flags))

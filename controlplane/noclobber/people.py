@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from noclobber import __version__, wire
 from noclobber.facts import version
 from noclobber.ledger import identify
+from noclobber.overrides import LASTS, Override, is_inside
 from noclobber.wire import C
 
 if TYPE_CHECKING:
@@ -26,25 +27,36 @@ class People:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
-    def reply(self, record: bytes, fds: list[int], stop: Callable[[], None]) -> bytes:
-        """The reply's record."""
+    def reply(self, pid: int, record: bytes, fds: list[int], stop: Callable[[], None]) -> bytes:
+        """The reply's record, for process `pid`."""
         try:
             asked = json.loads(record[wire.RECORD_SIZE :].rstrip(b"\0"))
-            found = self._do(asked, fds, stop)
+            found = self._do(pid, asked, fds, stop)
         except (ValueError, KeyError, TypeError) as error:
             found = {"error": f"not a request: {error}"}
         return wire.record(C.NC_REPLY, wire.RECORD, tail=json.dumps(found).encode())
 
-    def _do(self, asked: Json, fds: list[int], stop: Callable[[], None]) -> Json:
+    def _do(self, pid: int, asked: Json, fds: list[int], stop: Callable[[], None]) -> Json:
         match asked.get("do"):
             case "status":
                 return self._status()
             case "stop":
                 stop()
                 return {"pid": os.getpid()}
+            case "allow":
+                return self._allow(pid, asked)
             case "show":
                 return self._show(asked, fds)
         return {"error": f"this daemon does not know {asked.get('do')!r}"}
+
+    def _allow(self, pid: int, asked: Json) -> Json:
+        if is_inside(pid, self._guard.sessions.all.values()):
+            return {"error": "only a person may allow it, from outside of the session"}
+        path, reason = str(asked["path"]), str(asked["reason"])
+        by = f"process {pid} of user {os.getuid()}"
+        override = Override(path, reason, by, time.time() + LASTS)
+        self._guard.allow(override)
+        return {"until": override.until}
 
     def _show(self, asked: Json, fds: list[int]) -> Json:
         """What a session knows of the file that came with the request."""

@@ -56,6 +56,10 @@ class Facts(Protocol):
         """S wrote every byte of T: the agent's text, a program's output."""
 
     @property
+    def restamped(self) -> bool:
+        """S held T, and since then its ctime has changed: its mode, it seems."""
+
+    @property
     def known(self) -> bool:
         """What S was shown and what S wrote together cover what is destroyed."""
 
@@ -110,6 +114,8 @@ def decide(facts: Facts) -> Ruling:
         return Ruling(Verdict.ALLOW, 3)
     if facts.known:
         return Ruling(Verdict.ALLOW, 4)
+    if facts.restamped:
+        return _kept(facts, 3)
     if facts.copied:
         return _kept(facts, 5)
     if facts.transform:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from noclobber import __version__
-from noclobber.cli import doctor, journal, launching, showing, state
+from noclobber.cli import doctor, journal, keeping, launching, showing, state
 
 HELP = """A file may be replaced only by someone who has seen what the replacement
 destroys.
@@ -14,6 +14,8 @@ destroys.
 Run an agent under the guard:   noclobber run -- AGENT [ARG]...
 See what was refused, and why:  noclobber log; noclobber explain
 See what is known of a file:    noclobber show FILE
+Let one replacement through:    noclobber allow FILE --reason TEXT
+Bring old content back:         noclobber restore FILE
 
 \b
 Exit status: 0 done; 1 it failed, the message says why and what to do next;
@@ -34,6 +36,8 @@ for command in (
     journal.log,
     journal.explain,
     showing.show,
+    keeping.allow,
+    keeping.restore,
     state.status,
     state.daemon,
     doctor.doctor,
