@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from noclobber import rule, snapshots, tombs
-from noclobber.facts import CONTENT_LIMIT, Gathered, Question, version
+from noclobber.facts import Gathered, Question
+from noclobber.files import CONTENT_LIMIT, version
 from noclobber.ledger import Tomb, identify
 from noclobber.rule import Kind, Ruling, Verdict
 from noclobber.session import Session

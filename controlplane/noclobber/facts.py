@@ -9,35 +9,29 @@ from __future__ import annotations
 
 import os
 import stat as modes
-import time
 from dataclasses import dataclass
 
 from noclobber import coverage, origins
-from noclobber.config import Config
 from noclobber.copies import Copies
 from noclobber.coverage import Coverage
-from noclobber.evidence import Evidence, is_interactive
+from noclobber.evidence import is_interactive
+from noclobber.files import CONTENT_LIMIT, content_of, open_files, reads_through, version
 from noclobber.gitguard import git_holds
+from noclobber.guarded import Guarded
 from noclobber.holding import Holding
 from noclobber.ledger import Image, Key, Stamp, identify
 from noclobber.lineage import Lineage
 from noclobber.once import once
-from noclobber.overrides import Overrides
-from noclobber.protected import Place, Protection, Standing, skip_directories
+from noclobber.protected import Place, Standing
 from noclobber.report import Extent, extent
-from noclobber.repository import Repositories
 from noclobber.rule import Kind
 from noclobber.session import Session
 from noclobber.voice import Walk
 from noclobber.walks import Walks, kind
-from noclobber.wire import C, Version
+from noclobber.wire import C
 
-CONTENT_LIMIT = 64 << 20  # bytes; of a larger file no content is looked at
 TEXT_PROBE = 8192  # bytes; a NUL among them makes it binary
 SCOPE_AFTER = 8  # questions of one process before a scope is looked for
-STANDS_FOR = 1.0  # s
-STANDINGS_KEPT = 4096
-UPDATE_LIMIT = 16 << 20  # bytes; what is edited in place beyond this is not kept
 
 # What leaves the old content under its other names.
 _LEAVES_INODE = frozenset((C.NC_OP_RENAME, C.NC_OP_EXCHANGE, C.NC_OP_DELETE))
@@ -56,100 +50,6 @@ class Question:
     fd: int
     source_fd: int | None
     pid: int
-
-
-class Guarded:
-    """What is protected in one session, and by which configuration."""
-
-    def __init__(
-        self,
-        config: Config,
-        session: Session,
-        repositories: Repositories,
-        overrides: Overrides,
-    ) -> None:
-        self.config = config
-        self.overrides = overrides
-        self.roots = roots = session.roots
-        self.evidence = Evidence(session.ledger)
-        self._standings: dict[bytes, tuple[float, Standing]] = {}
-        self.repositories = repositories
-        self.protection = Protection(
-            roots,
-            skip_directories(os.environ),
-            unprotected=config.unprotected,
-            outputs=config.outputs,
-            repositories=repositories,
-        )
-
-    def standing(self, path: bytes) -> Standing:
-        """Where a path lies; for a moment only the names are remembered."""
-        now = time.monotonic()
-        known = self._standings.get(path)
-        if known is None or now > known[0]:
-            if len(self._standings) > STANDINGS_KEPT:
-                self._standings.clear()
-            known = self._standings[path] = (now + STANDS_FOR, self.protection.standing(path))
-        return known[1].anew()
-
-
-def version(stat: os.stat_result) -> Version:
-    """The version that a stat result tells of."""
-    return Version(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-
-
-def content_of(fd: int, size: int) -> bytes | None:
-    """The file's bytes, or None where it is too large or cannot be read. The
-    descriptor may be O_PATH, or for writing alone."""
-    if size > CONTENT_LIMIT:
-        return None
-    try:
-        readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        pieces = []
-        at = 0
-        while at < size:
-            piece = os.pread(readable, size - at, at)
-            if not piece:
-                break
-            pieces.append(piece)
-            at += len(piece)
-        return b"".join(pieces)
-    except OSError:
-        return None
-    finally:
-        os.close(readable)
-
-
-def _open_files(pid: int) -> list[tuple[str, os.stat_result]]:
-    """The regular files that a process has open: their names in /proc."""
-    found = []
-    try:
-        names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 (names are wanted)
-    except OSError:
-        return []
-    for name in names:
-        try:
-            stat = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
-        except OSError:
-            continue
-        if modes.S_ISREG(stat.st_mode):
-            found.append((f"/proc/{pid}/fdinfo/{name}", stat))
-    return found
-
-
-def _reads(fdinfo: str) -> bool:
-    """Whether a descriptor is open for reading."""
-    try:
-        with open(fdinfo) as file:  # noqa: PTH123
-            for line in file:
-                if line.startswith("flags:"):
-                    return int(line.split()[1], 8) & os.O_ACCMODE != os.O_WRONLY
-    except (OSError, ValueError, IndexError):
-        pass
-    return False
 
 
 class Gathered:
@@ -367,7 +267,7 @@ class Gathered:
     @once
     def _open(self) -> list[tuple[str, Key, Stamp]]:
         """The regular files that W has open, their fdinfo's names first."""
-        return [(fdinfo, *identify(version(stat))) for fdinfo, stat in _open_files(self.asked.pid)]
+        return [(fdinfo, *identify(version(stat))) for fdinfo, stat in open_files(self.asked.pid)]
 
     @property
     def _sources(self) -> list[tuple[Key, Stamp]]:
@@ -377,7 +277,7 @@ class Gathered:
         return [
             (key, stamp)
             for fdinfo, key, stamp in self._open
-            if key != self.key and key in writes and _reads(fdinfo)
+            if key != self.key and key in writes and reads_through(fdinfo)
         ]
 
     @property

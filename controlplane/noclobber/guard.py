@@ -16,9 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from noclobber import config as configs
-from noclobber import report, rule, snapshots, tombs, wire
+from noclobber import reasons, report, rule, snapshots, tombs, wire
 from noclobber.deletions import Deletions
-from noclobber.facts import CONTENT_LIMIT, Gathered, Guarded, Question
+from noclobber.facts import Gathered, Question
+from noclobber.files import CONTENT_LIMIT
+from noclobber.guarded import Guarded
 from noclobber.journal import OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
 from noclobber.ledger import KEY_SIZE, Image, Replaced
 from noclobber.overrides import Override, Overrides
@@ -275,7 +277,8 @@ class Guard:
             step = report.next_step(
                 asked.path, facts.content, found, limit if facts.grade == "shown" else 0
             )
-            reason = report.message(asked.path, found, facts.grade, step, "", note)
+            because = reasons.because(facts, ruling, self.sessions.all.values())
+            reason = report.message(asked.path, found, facts.grade, step, because, note)
         elif ruling.row == 7 and (used := self.overrides.take(asked.path)):
             self.allow(replace(used, until=0))
             reason = f"{used.by} allowed it: {used.reason}"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from noclobber import __version__, wire
-from noclobber.facts import version
+from noclobber.files import version
 from noclobber.ledger import identify
 from noclobber.overrides import LASTS, Override, is_inside
 from noclobber.wire import C

@@ -16,6 +16,7 @@ from noclobber.coverage import Coverage
 from noclobber.receipts import Unseen
 
 NAMED_RANGES = 3  # of unseen lines, in the message
+ON_FROM_THERE = " (and on from there)"
 SAFE_SHARE = 0.9  # of the shown limit: headers and a prompt need room, too
 
 REASONS = {
@@ -100,7 +101,9 @@ def next_step(path: bytes, content: bytes | None, found: Extent, limit: int) -> 
             cut = content.rfind(b"\n", start, start + room) + 1
             if cut <= max(start, gap.start):
                 if not pieces:
-                    return _by_bytes(name, gap.start, min(gap.end, gap.start + room))
+                    end = min(gap.end, gap.start + room)
+                    more = end < gap.end or gap is not found.unseen[-1]
+                    return _by_bytes(name, gap.start, end) + (ON_FROM_THERE if more else "")
                 more = True
                 break
             end, more = cut, True
@@ -114,12 +117,12 @@ def next_step(path: bytes, content: bytes | None, found: Extent, limit: int) -> 
             more = more or gap is not found.unseen[-1]
             break
     script = ";".join(f"{first},{last}p" if first < last else f"{first}p" for first, last in pieces)
-    return f"sed -n '{script}' {name}" + (", and so on," if more else "")
+    return f"sed -n '{script}' {name}" + (ON_FROM_THERE if more else "")
 
 
 def _by_bytes(name: str, start: int, end: int) -> str:
     """For lines that are longer than what an agent is shown at one time."""
-    return f"tail -c +{start + 1} {name} | head -c {end - start}, and so on,"
+    return f"tail -c +{start + 1} {name} | head -c {end - start}"
 
 
 def message(
@@ -148,8 +151,8 @@ def message(
     if because:
         parts.append(because)
     if step:
-        parts.append(f"To go on, show the rest first: {step} and then write again;")
-        parts.append("or change it in place (sed -i, an edit), or append to it (>>).")
+        parts.append(f"To go on, show the rest first: {step} ; then write again.")
+        parts.append("Or change it in place (sed -i, an edit), or append to it (>>).")
     else:
         parts.append("To go on, change it in place, append to it (>>) or write to another name.")
     parts.append(f"A person may allow it: noclobber allow {name} --reason TEXT.")

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 
 from noclobber import coverage, processes, voice
+from noclobber.files import version
 from noclobber.holding import Holding
 from noclobber.ledger import Image, Key, Stamp, identify, size_of
 from noclobber.rule import Kind
 from noclobber.session import Session
-from noclobber.wire import Version
 
 Chain = tuple[voice.Program, ...]
 
@@ -137,6 +137,4 @@ def _look(path: bytes) -> tuple[Key, Stamp] | None:
         stat = os.stat(path)  # noqa: PTH116 (a path is bytes)
     except (OSError, ValueError):
         return None
-    return identify(
-        Version(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    )
+    return identify(version(stat))

@@ -1,0 +1,51 @@
+"""What one session protects, prepared for its questions."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from noclobber.config import Config
+from noclobber.evidence import Evidence
+from noclobber.overrides import Overrides
+from noclobber.protected import Protection, Standing, skip_directories
+from noclobber.repository import Repositories
+from noclobber.session import Session
+
+STANDS_FOR = 1.0  # s for which the place of a path is remembered
+STANDINGS_KEPT = 4096
+
+
+class Guarded:
+    """What is protected in one session, and by which configuration."""
+
+    def __init__(
+        self,
+        config: Config,
+        session: Session,
+        repositories: Repositories,
+        overrides: Overrides,
+    ) -> None:
+        self.config = config
+        self.overrides = overrides
+        self.roots = roots = session.roots
+        self.evidence = Evidence(session.ledger)
+        self._standings: dict[bytes, tuple[float, Standing]] = {}
+        self.repositories = repositories
+        self.protection = Protection(
+            roots,
+            skip_directories(os.environ),
+            unprotected=config.unprotected,
+            outputs=config.outputs,
+            repositories=repositories,
+        )
+
+    def standing(self, path: bytes) -> Standing:
+        """Where a path lies; for a moment only the names are remembered."""
+        now = time.monotonic()
+        known = self._standings.get(path)
+        if known is None or now > known[0]:
+            if len(self._standings) > STANDINGS_KEPT:
+                self._standings.clear()
+            known = self._standings[path] = (now + STANDS_FOR, self.protection.standing(path))
+        return known[1].anew()

@@ -1,0 +1,74 @@
+"""The sentence of a refusal that says what is special about it.
+
+Who was refused although it had looked must learn what happened since: another
+session's append, an editor, or that its own half of a command came too late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+
+from noclobber import coverage, report
+from noclobber.facts import Gathered
+from noclobber.ledger import Image, Key, Ledger, Stamp, version_of
+from noclobber.rule import Ruling
+from noclobber.session import Session
+from noclobber.wire import C
+
+_WORDS = 4  # of a command line that are named
+
+
+def because(facts: Gathered, ruling: Ruling, sessions: Iterable[Session]) -> str:
+    """One sentence, or none where the numbers say it all."""
+    if facts.asked.op == C.NC_OP_CREATE:
+        return "Deleting it first makes it no less of a replacement; it stands there again."
+    if facts.grade == "shown" and _printed_too_late(facts):
+        return "What this same command printed does not count for the text that it was given."
+    if ruling.row == 8:
+        size = coverage.size(facts.lineage_read)
+        return f"The program that would replace it took in only {size} bytes itself."
+    return changed(facts, sessions)
+
+
+def _printed_too_late(facts: Gathered) -> bool:
+    start, end = facts.asked.start, facts.asked.end
+    return coverage.covers(coverage.union(facts.shown, facts.authored), start, end)
+
+
+def changed(facts: Gathered, sessions: Iterable[Session]) -> str:
+    """What changed the file since this session last read it, and when."""
+    ledger = facts.session.ledger
+    others = [
+        read.stamp
+        for read in ledger.reads(facts.key)
+        if read.ranges and not ledger.same(facts.key, read.stamp, facts.stamp)
+    ]
+    for session in sessions:
+        if session is facts.session:
+            continue
+        writer = _last_writer(session.ledger, facts.key, facts.stamp)
+        if writer is not None:
+            image, time = writer
+            words = b" ".join(image.argv[:_WORDS]) or image.exe
+            return (
+                f"Session {report.quote(session.id)} changed it at {_clock(time)} "
+                f"({report.quote(words)})."
+            )
+    now = version_of(facts.key, facts.stamp)
+    if others and all(version_of(facts.key, stamp).mtime != now.mtime for stamp in others):
+        return f"It was changed at {_clock(now.mtime)}, after this session last read it."
+    return ""
+
+
+def _last_writer(ledger: Ledger, key: Key, stamp: Stamp) -> tuple[Image, int] | None:
+    """The image of another session that made the file what it is."""
+    for write in reversed(ledger.writes.get(key, [])):
+        if ledger.same(key, write.stamp, stamp) and write.token in ledger.images:
+            return ledger.images[write.token], write.time
+    return None
+
+
+def _clock(ns: int) -> str:
+    moment = datetime.fromtimestamp(ns // 1_000_000_000, timezone.utc).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
