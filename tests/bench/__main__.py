@@ -20,7 +20,7 @@ import table
 import workloads
 from stage import stage
 
-ROUNDS, QUICK_ROUNDS = 11, 3
+ROUNDS, QUICK_ROUNDS = 7, 3
 
 
 def say(text: str) -> None:

@@ -3,14 +3,21 @@
  *   micro read FILE CALLS       4 KiB each, from the start again at the end
  *   micro open FILE CALLS       for reading, and closed; it may be absent
  *   micro fstat FILE CALLS
+ *
+ * Twice each, block by block in turn: by the C library's own function, and by
+ * the one that this program is linked to, which a preload may have replaced.
+ * Within one process and so close together, some 10 ns can be told apart.
+ *
  *   micro verdict FILE CALLS    the truncating open of what was just written
  *   micro start N COMMAND...    fork, exec, and the end of it
  *   micro run OUT COMMAND...    once; its output goes to OUT
  *
- * Prints numbers on one line, in ns: for calls the median and the 99th
- * percentile (of single calls for verdict, else of the mean of each block of
- * BLOCK calls); for start and run wall time and processor time of one. */
+ * Prints two numbers, in ns: for read, open and fstat the median block's mean
+ * call, of the C library and as linked; for verdict the median and the 99th
+ * percentile of single calls; for start and run wall time and processor time
+ * of one. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -43,42 +50,62 @@ fail(const char *what)
 
 /* ---- calls --------------------------------------------------------- */
 
+struct functions {
+    int (*open)(const char *, int, ...);
+    int (*close)(int);
+    ssize_t (*read)(int, void *, size_t);
+    off_t (*lseek)(int, off_t, int);
+    int (*fstat)(int, struct stat *);
+};
+
+static const struct functions linked = {open, close, read, lseek, fstat};
+static struct functions own; /* the C library's */
 static int file;
 static const char *path;
 
 static void
-start_reading(void)
+find_own(void)
 {
-    file = open(path, O_RDONLY);
-    if (file < 0)
-        fail(path);
+    void *library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    static const char *const names[] = {"open", "close", "read", "lseek",
+                                        "fstat"};
+    void **into[] = {(void **)&own.open, (void **)&own.close,
+                     (void **)&own.read, (void **)&own.lseek,
+                     (void **)&own.fstat};
+    for (int i = 0; i < 5; i++) {
+        *into[i] = library ? dlsym(library, names[i]) : NULL;
+        if (!*into[i]) {
+            fprintf(stderr, "no %s in libc.so.6\n", names[i]);
+            exit(2);
+        }
+    }
 }
 
 static void
-read_on(void)
+read_on(const struct functions *by)
 {
     static char room[CHUNK];
-    ssize_t got = read(file, room, sizeof room);
+    ssize_t got = by->read(file, room, sizeof room);
     if (got < 0)
         fail(path);
-    if (got < CHUNK && lseek(file, 0, SEEK_SET) < 0)
+    if (got < CHUNK && by->lseek(file, 0, SEEK_SET) < 0)
         fail(path);
 }
 
 static void
-look(void)
+look(const struct functions *by)
 {
     struct stat st;
-    if (fstat(file, &st))
+    if (by->fstat(file, &st))
         fail(path);
 }
 
 static void
-open_and_close(void)
+open_and_close(const struct functions *by)
 {
-    int fd = open(path, O_RDONLY);
+    int fd = by->open(path, O_RDONLY);
     if (fd >= 0)
-        close(fd);
+        by->close(fd);
 }
 
 static int
@@ -88,29 +115,39 @@ by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static void
-print(int64_t *each, size_t many)
+static int64_t
+rank(int64_t *each, size_t many, size_t hundredths)
 {
     qsort(each, many, sizeof *each, by_size);
-    printf("%" PRId64 " %" PRId64 "\n", each[many / 2], each[many * 99 / 100]);
+    return each[many * hundredths / 100];
+}
+
+static int64_t
+time_block(void (*call)(const struct functions *), const struct functions *by)
+{
+    int64_t began = now();
+    for (int i = 0; i < BLOCK; i++)
+        call(by);
+    return (now() - began) / BLOCK;
 }
 
 static void
-time_blocks(void (*call)(void), size_t calls)
+time_blocks(void (*call)(const struct functions *), size_t calls)
 {
     size_t blocks = calls / BLOCK ? calls / BLOCK : 1;
-    int64_t *each = calloc(blocks, sizeof *each);
-    if (!each)
+    int64_t *bare = calloc(blocks, sizeof *bare);
+    int64_t *guarded = calloc(blocks, sizeof *guarded);
+    if (!bare || !guarded)
         fail("calloc");
-    for (int i = 0; i < BLOCK; i++)
-        call(); /* what is done once is not this call's price */
+    find_own();
+    (void)time_block(call, &own);
+    (void)time_block(call, &linked); /* what is done once is no call's price */
     for (size_t block = 0; block < blocks; block++) {
-        int64_t began = now();
-        for (int i = 0; i < BLOCK; i++)
-            call();
-        each[block] = (now() - began) / BLOCK;
+        bare[block] = time_block(call, &own);
+        guarded[block] = time_block(call, &linked);
     }
-    print(each, blocks);
+    printf("%" PRId64 " %" PRId64 "\n", rank(bare, blocks, 50),
+           rank(guarded, blocks, 50));
 }
 
 static void
@@ -128,7 +165,8 @@ time_verdicts(size_t calls)
         if (i >= 10)
             each[i - 10] = took;
     }
-    print(each, calls);
+    int64_t median = rank(each, calls, 50);
+    printf("%" PRId64 " %" PRId64 "\n", median, rank(each, calls, 99));
 }
 
 /* ---- programs ------------------------------------------------------ */
@@ -193,7 +231,9 @@ main(int arguments, char **given)
     } else if (!strcmp(what, "verdict")) {
         time_verdicts(calls);
     } else {
-        start_reading();
+        file = open(path, O_RDONLY);
+        if (file < 0)
+            fail(path);
         time_blocks(strcmp(what, "read") ? look : read_on, calls);
     }
     return 0;

@@ -136,7 +136,7 @@ def _build(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     cc = os.environ.get("CC", "cc")
     common = [cc, "-O2", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*common, str(HERE / "micro.c"), "-o", str(out / "micro")], check=True)
+    subprocess.run([*common, str(HERE / "micro.c"), "-o", str(out / "micro"), "-ldl"], check=True)
     shared = [*common, "-shared", "-fPIC", str(HERE / "empty.c"), "-o", str(out / "empty.so")]
     subprocess.run(shared, check=True)
 
