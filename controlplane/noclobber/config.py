@@ -129,10 +129,10 @@ def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
 def _line(text: bytes, key: str) -> int:
     """The line that sets a key, as far as can be told without its parser."""
     pattern = re.compile(
-        rb"^\s*[\"']?"
+        rb"^[ \t]*[\"']?"
         + re.escape(key.encode())
-        + rb"[\"']?\s*[.=]|"
-        + rb"^\s*\[[^\]]*\b"
+        + rb"[\"']?[ \t]*[.=]|"
+        + rb"^[ \t]*\[[^\]\n]*\b"
         + re.escape(key.encode())
         + rb"\b",
         re.M,

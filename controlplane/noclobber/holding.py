@@ -89,11 +89,13 @@ class Holding:
         held: Coverage = coverage.NOTHING
         spoken_for: Coverage = coverage.NOTHING  # whose writer has said so
         stamps: list[Stamp] = []
-        for write in self._ledger.authors(key, stamp):
+        authors = self._ledger.authors(key, stamp)
+        for place, write in enumerate(authors):
             size, start = write.size, write.start
             linked = any(s[:SIZE_MTIME] == write.opened[:SIZE_MTIME] for s in stamps)
             if write.begins:
-                if not linked:  # else the same opening, told of once more
+                # Else it is the same opening, told of once more.
+                if not linked and not (place and authors[place - 1].within(write)):
                     held = spoken_for = coverage.NOTHING
                 whole = coverage.whole(size)
                 stretch = coverage.subtract(whole, spoken_for) if spoken_for else whole

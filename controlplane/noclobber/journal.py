@@ -51,7 +51,8 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.trouble = ""
+        self._damage = ""
+        self._failing = ""
         self._waiting: list[Entry] = []
         self._db: sqlite3.Connection | None = None
 
@@ -71,6 +72,11 @@ class Journal:
         except sqlite3.DatabaseError as error:
             self._start_anew(error, found)
 
+    @property
+    def trouble(self) -> str:
+        """What went wrong with the database, for people; else empty."""
+        return " ".join(filter(None, (self._damage, self._failing)))
+
     def add(self, entry: Entry) -> None:
         """Keeps an entry in memory until `commit`."""
         self._waiting.append(entry)
@@ -89,9 +95,10 @@ class Journal:
             with self._db:
                 self._db.executemany(_INSERT, self._waiting)
         except sqlite3.Error as error:
-            self.trouble = f"{self.path}: {error}; a restart would lose recent reports"
+            self._failing = f"{self.path}: {error}; a restart would lose recent reports"
             return
         self._waiting.clear()
+        self._failing = ""
 
     def forget(self, since: int) -> None:
         """Drops sessions that were last heard of before `since` (ns)."""
@@ -129,7 +136,7 @@ class Journal:
             part = self.path.with_name(self.path.name + suffix)
             if part.exists():
                 part.rename(aside.with_name(aside.name + suffix))
-        self.trouble = (
+        self._damage = (
             f"{self.path} could not be read ({error}); it was moved to {aside.name} "
             f"and a new one begun with the {len(found)} entries that could be read"
         )

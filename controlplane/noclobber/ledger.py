@@ -133,12 +133,18 @@ class Write(NamedTuple):
     size: int
     start: int  # its size when it was opened
     time: int  # of the report
+    began: int  # ctime when it was opened
     again: bool  # an earlier report speaks of the same opening
 
     @property
     def begins(self) -> bool:
         """Whether the file held nothing when this writing began."""
         return bool(self.flags & FRESH) or self.start == 0
+
+    def within(self, other: Write) -> bool:
+        """Whether it took place while the other writer had the file open: a
+        program into which a shell's group was redirected."""
+        return self.ctime > other.began or (self.ctime == other.began and not self.begins)
 
 
 class Replaced(NamedTuple):
@@ -226,7 +232,7 @@ class Ledger:
         again = any(w.opened == opened and w.begins for w in writes[-REPEATS_IN:])
         write = Write(
             now.ctime, self.seq, image.token, flags, stamp, opened,
-            now.size, before.size, time, again,
+            now.size, before.size, time, before.ctime, again,
         )  # fmt: skip
         if writes and writes[-1][2:6] == write[2:6]:
             return
@@ -372,6 +378,9 @@ class Ledger:
             while end and writes[end - 1].ctime > until:
                 end -= 1
         for at in range(end - 1, -1, -1):
-            if writes[at].begins and not writes[at].again:
+            last = writes[at]
+            if last.begins and not last.again:
+                while at and writes[at - 1].within(last):
+                    at -= 1
                 return writes[at:end]
         return writes[:end]
