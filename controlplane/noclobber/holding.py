@@ -123,8 +123,11 @@ class Holding:
         known = self._own.get((write.token, key, write.flags))
         if known is None:
             self._own[write.token, key, write.flags] = True
-            known = self._makes(write.token, write) and not self._tainted(write, key)
-            self._own[write.token, key, write.flags] = known
+            # What is appended takes nothing away: the old content is still there,
+            # and has to be known on its own account.
+            adds = write.flags & C.NC_APPEND and not write.begins
+            known = self._makes(write.token, write) and (adds or not self._tainted(write, key))
+            known = self._own[write.token, key, write.flags] = bool(known)
         return known
 
     def _makes(self, token: int, write: Write, seen: frozenset[int] = frozenset()) -> bool:

@@ -27,7 +27,7 @@ REASONS = {
     11: "a program made its output anew, or deleted it; the old content was kept",
 }
 
-_PRINTABLE = re.compile(rb"[\x20-\x7e]*$")
+_PRINTABLE = re.compile(rb"[\x20-\x7e]*")
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e"}
 
 
@@ -67,7 +67,7 @@ def extent(content: bytes | None, size: int, seen: Coverage) -> Extent:
 
 def quote(path: bytes) -> str:
     """The path as a word of a shell, printable whatever it holds."""
-    if _PRINTABLE.match(path):
+    if _PRINTABLE.fullmatch(path):
         return shlex.quote(path.decode("ascii"))
     try:
         text = path.decode()
@@ -151,7 +151,9 @@ def message(
     if because:
         parts.append(because)
     if step:
-        parts.append(f"To go on, show the rest first: {step} ; then write again.")
+        command = step.removesuffix(ON_FROM_THERE)
+        more = ON_FROM_THERE if command != step else ""
+        parts.append(f"To go on, show the rest first: `{command}`{more}, then write again.")
         parts.append("Or change it in place (sed -i, an edit), or append to it (>>).")
     else:
         parts.append("To go on, change it in place, append to it (>>) or write to another name.")

@@ -29,7 +29,7 @@ class Answer:
 
 
 def version(path: Path | int) -> wire.Version:
-    stat = os.stat(path)
+    stat = os.stat(path)  # noqa: PTH116 (or a descriptor)
     return wire.Version(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
@@ -59,7 +59,10 @@ class Puppet:
         }[kind]
         number = str(theirs.fileno())
         self.process = subprocess.Popen(
-            [*words, number], executable=sys.executable, pass_fds=[theirs.fileno()]
+            [*words, number],
+            executable=sys.executable,
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "PYTHONHOME": sys.base_prefix},  # whatever it is called
         )
         theirs.close()
 
@@ -217,7 +220,8 @@ class Running:
             os.fsencode(self.tree) + b"\0",
         ]  # fmt: skip
         # What is older than the command, such as pytest, is no part of a walk.
-        self.commands.append(subprocess.Popen(["sleep", "1000"]))
+        if not self.commands:
+            self.commands.append(subprocess.Popen(["sleep", "1000"]))
         record = wire.record(
             C.NC_COMMAND, wire.COMMAND, self.commands[-1].pid, 0, 0, *map(len, words), 0,
             flags=flags, tail=b"".join(words),

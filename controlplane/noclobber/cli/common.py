@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from noclobber import places, receipts, report, service
 
+WIDTH = 1000  # columns where nobody looks: nothing is folded
 NO_DAEMON = 3  # exit status where no daemon runs
 
 
@@ -43,7 +45,8 @@ def told() -> Iterator[None]:
 
 def console() -> Console:
     """Where tables are drawn; colours on a terminal only."""
-    return Console(highlight=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() else WIDTH
+    return Console(highlight=False, soft_wrap=True, width=width)
 
 
 def printable(path: str) -> str:
