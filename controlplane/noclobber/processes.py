@@ -27,7 +27,9 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
+    """One process, as it was when it was looked at."""
+
     program: Program
     parent: int
     started: float  # comparable between processes of this machine only
@@ -36,7 +38,7 @@ class _Seen:
 def started(pid: int) -> float | None:
     """When a process began, comparable with other answers of this function;
     None where it has vanished."""
-    seen = _look(pid)
+    seen = look(pid)
     return seen.started if seen else None
 
 
@@ -46,16 +48,19 @@ def gather(
     *,
     since: float | None = None,
     recorded: Callable[[int], Sequence[Program]] = lambda pid: (),
+    looking: Callable[[int], Seen | None] | None = None,
 ) -> Chain:
     """The chain from `pid` up to `stop_pid`, the command.
 
     `since` is the command's `started`, for when it has ended: whatever is
     older (init, a subreaper) adopted the chain and is no part of it. Where
     ancestors are gone, `recorded` is asked for the chain that a process had
-    when it last called exec.
+    when it last called exec. `looking` stands in for `look` where processes
+    were looked at a moment ago.
     """
-    seen: list[_Seen] = []
-    while len(seen) < DEPTH and (one := _look(pid)):
+    looking = looking or look
+    seen: list[Seen] = []
+    while len(seen) < DEPTH and (one := looking(pid)):
         seen.append(one)
         if pid == stop_pid:
             return Chain(_forks_marked(_without_harness_stdin(seen)), True)
@@ -70,7 +75,7 @@ def gather(
     return Chain(_forks_marked(programs), False)
 
 
-def _without_harness_stdin(seen: Sequence[_Seen]) -> list[Program]:
+def _without_harness_stdin(seen: Sequence[Seen]) -> list[Program]:
     """What the harness gave to the whole command is not one program's: the
     command's parent, our launcher, has it too."""
     programs = [one.program for one in seen]
@@ -80,7 +85,7 @@ def _without_harness_stdin(seen: Sequence[_Seen]) -> list[Program]:
     return programs
 
 
-def _adopter(seen: _Seen, since: float | None) -> bool:
+def _adopter(seen: Seen, since: float | None) -> bool:
     """Init or a subreaper: older than the command, or the first process."""
     return seen.program.pid <= 1 or (since is not None and seen.started < since)
 
@@ -96,7 +101,8 @@ def _forks_marked(programs: Sequence[Program]) -> tuple[Program, ...]:
     )
 
 
-def _look(pid: int) -> _Seen | None:
+def look(pid: int) -> Seen | None:
+    """A process; None where it has vanished."""
     if pid <= 0:
         return None
     try:
@@ -105,7 +111,7 @@ def _look(pid: int) -> _Seen | None:
         return None
 
 
-def _look_proc(pid: int) -> _Seen:
+def _look_proc(pid: int) -> Seen:
     directory = f"/proc/{pid}"
     # The name in parentheses may hold spaces and parentheses: cut behind it.
     fields = _read(f"{directory}/stat").rpartition(b")")[2].split()
@@ -118,7 +124,7 @@ def _look_proc(pid: int) -> _Seen:
         cwd=_link(f"{directory}/cwd") or "/",
         stdin=stdin if stdin and stdin.startswith("/") else None,
     )
-    return _Seen(_placed(program), int(fields[1]), float(fields[19]))
+    return Seen(_placed(program), int(fields[1]), float(fields[19]))
 
 
 def _placed(program: Program) -> Program:
@@ -135,7 +141,7 @@ def _placed(program: Program) -> Program:
     return replace(program, cwd=directories[0]) if directories else program
 
 
-def _look_psutil(pid: int) -> _Seen:
+def _look_psutil(pid: int) -> Seen:
     process = psutil.Process(pid)
     with process.oneshot():
         argv, parent, began = process.cmdline(), process.ppid(), process.create_time()
@@ -143,7 +149,7 @@ def _look_psutil(pid: int) -> _Seen:
             exe, cwd = process.exe(), process.cwd()
         except psutil.AccessDenied:
             exe, cwd = "", "/"
-    return _Seen(Program(pid, exe, tuple(argv), cwd=cwd), parent, began)
+    return Seen(Program(pid, exe, tuple(argv), cwd=cwd), parent, began)
 
 
 def _exists(path: bytes) -> bool:

@@ -21,8 +21,8 @@ from noclobber.session import Session
 
 Chain = tuple[voice.Program, ...]
 
-FRESH_FOR = 0.5  # s for which a process's ancestors are not looked at again
-_KEPT = 4096  # chains
+FRESH_FOR = 1.0  # s for which a process is not looked at again
+_KEPT = 4096  # processes
 
 _KINDS = {"voiced": Kind.VOICED, "direct": Kind.DIRECT, "driven": Kind.DRIVEN}
 
@@ -32,7 +32,7 @@ class Ancestors:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._chains: dict[tuple[int, int], tuple[float, Chain]] = {}
+        self._seen: dict[int, tuple[float, processes.Seen | None]] = {}
 
     def of(self, image: Image, session: Session) -> Chain:
         """The programs above the image, its parent first, the command last."""
@@ -46,14 +46,16 @@ class Ancestors:
         if image.pid == stop or parent_pid <= 1:
             previous = facts.images.get(image.previous)
             return previous.above if previous else ()
+        since = command.started if command else None
+        return processes.gather(parent_pid, stop, since=since, looking=self._look).programs
+
+    def _look(self, pid: int) -> processes.Seen | None:
         now = self._clock()
-        known = self._chains.get((parent_pid, stop))
+        known = self._seen.get(pid)
         if known is None or now - known[0] > FRESH_FOR:
-            if len(self._chains) > _KEPT:
-                self._chains.clear()
-            since = command.started if command else None
-            chain = processes.gather(parent_pid, stop, since=since).programs
-            known = self._chains[parent_pid, stop] = (now, chain)
+            if len(self._seen) > _KEPT:
+                self._seen.clear()
+            known = self._seen[pid] = (now, processes.look(pid))
         return known[1]
 
 
