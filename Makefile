@@ -60,6 +60,10 @@ object = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(1))
 .PHONY: all native
 all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH)
 
+$(BUILD)/obj/launch.o: controlplane/noclobber/__init__.py
+$(BUILD)/obj/launch.o: NC_CPPFLAGS += -DNOCLOBBER_RELEASE='"$(shell \
+    sed -n 's/^__version__ = "\(.*\)"/\1/p' controlplane/noclobber/__init__.py)"'
+
 $(BUILD)/obj/%.o: csrc/%.c Makefile
 	@mkdir -p $(@D)
 	@echo "CC   $<"

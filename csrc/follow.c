@@ -304,7 +304,7 @@ static void
 run(struct follower *follower)
 {
     int kept[] = {events[0], events[1], follower->control,
-                  follower->witness.testimony,
+                  follower->witness.testimony, follower->pump->launch->daemon,
                   follower->terminal ? follower->pump->pty.terminal : -1};
     nc_close_all_but(kept, sizeof kept / sizeof *kept);
     for (;;) {
