@@ -60,11 +60,8 @@ nc_coverage_add(struct nc_coverage *set, uint64_t start, uint64_t end)
         return 0;
     struct nc_range *ranges = ranges_of(set);
     uint32_t count = set->count;
-    /* reading on in sequence is nearly all there is */
-    if (count && ranges[count - 1].end == start) {
-        ranges[count - 1].end = end;
+    if (nc_coverage_extend(set, start, end))
         return 0;
-    }
     uint32_t at = first_reaching(ranges, count, start);
     if (at < count && ranges[at].start <= start && ranges[at].end >= end)
         return 0; /* read again */

@@ -19,6 +19,20 @@ struct nc_coverage {
  * out and -1 returned: less is known, never more. */
 int nc_coverage_add(struct nc_coverage *set, uint64_t start, uint64_t end);
 
+/* Adds [start, end) where it goes on from the last range, or was read before:
+ * nearly all there is. 0 where it does neither. */
+static inline int
+nc_coverage_extend(struct nc_coverage *set, uint64_t start, uint64_t end)
+{
+    if (!set->count || start >= end)
+        return 0;
+    struct nc_range *last =
+        (set->more ? set->more : set->own) + (set->count - 1);
+    if (last->end == start)
+        last->end = end;
+    return last->start <= start && last->end >= end;
+}
+
 /* Takes [start, end) out. A full set may lose more than was asked for. */
 void nc_coverage_remove(struct nc_coverage *set, uint64_t start, uint64_t end);
 

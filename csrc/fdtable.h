@@ -75,4 +75,14 @@ void nc_description_free(struct nc_description *gone);
  * 0 where it cannot be had (a signal handler meets its own thread). */
 int nc_description_enter(struct nc_description *entered);
 void nc_description_leave(struct nc_description *entered);
+
+/* The same for each read: the first try is all that it nearly ever takes. */
+static inline int
+nc_description_try(struct nc_description *entered)
+{
+    uint32_t idle = 0;
+    return __atomic_compare_exchange_n(&entered->busy, &idle, 1, 0,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) ||
+           nc_description_enter(entered);
+}
 #endif

@@ -8,12 +8,13 @@ void
 nc_credit(int fd, struct nc_description *to, uint64_t start, uint64_t end)
 {
     (void)fd;
-    if (start >= end || !nc_description_enter(to))
+    if (start >= end || !nc_description_try(to))
         return;
-    nc_coverage_add(&to->coverage, start, end);
-    to->flags |= NC_NEWS;
-    to->flags &= ~(uint32_t)NC_BORROWED;
-    nc_description_leave(to);
+    if (!nc_coverage_extend(&to->coverage, start, end))
+        nc_coverage_add(&to->coverage, start, end);
+    if ((to->flags & (NC_NEWS | NC_BORROWED)) != NC_NEWS)
+        to->flags = (to->flags | NC_NEWS) & ~(uint32_t)NC_BORROWED;
+    __atomic_store_n(&to->busy, 0, __ATOMIC_RELEASE);
 }
 
 void
