@@ -27,7 +27,7 @@ class Evidence:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._ended = Spool()
-        self._indexed: set[bytes] = set()
+        self._indexed: dict[bytes, int] = {}  # reports of each command's text
 
     def shown(self, content: bytes, but: bytes | None = None) -> Coverage:
         """The ranges of `content` that were printed, by any command but one."""
@@ -83,9 +83,10 @@ class Evidence:
         running: list[Command] = []
         for command in self._ledger.commands.values():
             if command.ended:
-                if command.id not in self._indexed:
-                    self._indexed.add(command.id)
-                    for piece in command.printed():
+                done = self._indexed.get(command.id, 0)
+                if done < len(command.text):  # a child of it may print on
+                    self._indexed[command.id] = len(command.text)
+                    for piece in command.printed(done):
                         self._ended.add(piece)
             elif command.text and command.id != but:
                 running.append(command)

@@ -15,6 +15,7 @@ files, and an object for each would cost more than the files' own inodes.
 from __future__ import annotations
 
 import struct
+import zlib
 from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -93,19 +94,24 @@ class Command:
     ended: bool = False
     limit: int = 0
     started: float | None = None  # of its process, as processes.started has it
-    text: list[tuple[int, bytes]] = field(default_factory=list)  # offset, bytes
+    text: list[tuple[int, bytes]] = field(default_factory=list)  # offset, deflated
 
-    def printed(self) -> list[bytes]:
-        """What reached the agent, in unbroken pieces, in order."""
+    def show(self, offset: int, text: bytes) -> None:
+        """Text at that offset of its output reached the agent."""
+        self.text.append((offset, zlib.compress(text, 1)))
+
+    def printed(self, since: int = 0) -> list[bytes]:
+        """What reached the agent, in unbroken pieces, in order; `since` leaves
+        out as many of the first reports."""
         pieces: list[bytes] = []
         run: list[bytes] = []
         at = None
-        for offset, text in sorted(self.text, key=lambda piece: piece[0]):
+        for offset, deflated in sorted(self.text[since:]):
             if run and offset != at:
                 pieces.append(b"".join(run))
                 run = []
-            run.append(text)
-            at = offset + len(text)
+            run.append(zlib.decompress(deflated))
+            at = offset + len(run[-1])
         if run:
             pieces.append(b"".join(run))
         return pieces

@@ -206,7 +206,7 @@ class Sessions:
         command = session.ledger.commands.get(ident)
         if command is None:
             command = session.ledger.start_command(Command(ident, time))
-        command.text.append((offset, text))
+        command.show(offset, text)
 
 
 _COUNT = wire.scalar("nc_read", "count")
