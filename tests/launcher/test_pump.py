@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -242,18 +243,15 @@ def test_the_flags_of_the_harnesss_pipe_are_left_alone(start: Any) -> None:
 
 def test_what_shows_nobody_anything_is_left_alone(guard: Any) -> None:
     text = """
-import os, stat
+import os, stat, sys
 kinds = [stat.S_IFMT(os.fstat(n).st_mode) for n in (1, 2)]
-open(9, "w").write(repr(kinds))
+open(sys.argv[1], "w").write(repr(kinds))
 """
-    inside, out = guard.tree / "inside", guard.home / "out"
-    with inside.open("wb") as first, out.open("wb") as told:
-        fd = os.dup2(told.fileno(), 9)
-        os.set_inheritable(fd, True)
-        guard.run("python3", "-c", text, capture_output=False, stdout=first,
-                  stderr=subprocess.DEVNULL, pass_fds=[fd])  # fmt: skip
-        os.close(fd)
-    assert out.read_text() == f"[{0o100000}, {0o20000}]"
+    out = guard.home / "out"
+    with (guard.tree / "inside").open("wb") as inside:
+        guard.run("python3", "-c", text, str(out), capture_output=False, stdout=inside,
+                  stderr=subprocess.DEVNULL)  # fmt: skip
+    assert out.read_text() == f"[{stat.S_IFREG}, {stat.S_IFCHR}]"
 
 
 def test_a_file_under_a_root_is_still_known_for_what_it_is(guard: Any) -> None:
