@@ -74,6 +74,7 @@ class Guard:
         self.people = People(self)
         self._guarded: dict[bytes, Guarded] = {}
         self._repositories = Repositories()
+        self.answers = dict.fromkeys(Verdict, 0)  # since the daemon started
         self._speakers = 0
         self._receipt = 0
         self._replay()
@@ -118,6 +119,7 @@ class Guard:
             return self._created(speaker, asked, ident)
         facts = Gathered(asked, session, image, self.guarded(session))
         ruling = _TABLES.get(op, rule.decide)(facts)
+        self.answers[ruling.verdict] += 1
         text = b""
         if ruling.verdict is not Verdict.ALLOW or _outlives_git(facts, ruling):
             receipt = self._record(facts, ruling)
@@ -191,6 +193,7 @@ class Guard:
             session,
             lambda about, deleted: Gathered(about, session, image, self.guarded(session), deleted),
         )
+        self.answers[ruling.verdict] += 1
         text = b""
         if facts is not None:
             if ruling.verdict is Verdict.DENY:

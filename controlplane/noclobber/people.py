@@ -102,6 +102,7 @@ class People:
             "pid": os.getpid(),
             "up": (time.time_ns() - guard.started) / 1e9,
             "state": str(guard.state),
+            "answers": {v.name.lower(): count for v, count in guard.answers.items()},
             "sessions": sessions,
             "troubles": [t for t in (guard.configs.trouble, guard.journal.trouble) if t],
         }

@@ -32,6 +32,8 @@ def status(as_json: bool) -> None:
 def _print(found: dict[str, Any]) -> None:
     out = console()
     out.print(f"daemon {found['version']}, process {found['pid']}, up {_span(found['up'])}")
+    given = ", ".join(f"{count} {name}" for name, count in found["answers"].items())
+    out.print(f"answers since then: {given}")
     for trouble in found["troubles"]:
         out.print("[bold red]![/] " + trouble.replace("[", "\\["))
     if not found["sessions"]:
