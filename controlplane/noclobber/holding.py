@@ -16,8 +16,9 @@ from enum import Enum
 
 from noclobber import coverage
 from noclobber.coverage import Coverage
-from noclobber.ledger import SIZE_MTIME, Image, Key, Ledger, Stamp, Write, size_of
+from noclobber.ledger import SIZE_MTIME, Image, Key, Ledger, Stamp, Write, size_of, version_of
 from noclobber.lineage import Lineage
+from noclobber.settled import Depth, Settled
 from noclobber.wire import C
 
 
@@ -46,20 +47,18 @@ class Holding:
         self._ledger = facts
         self._origin = origin
         self._reads_count = reads_count
-        self._held: dict[tuple[Key, Stamp], Coverage] = {}
-        self._own: dict[tuple[int, Key, int], bool] = {}
+        depth = Depth()
+        self._held = Settled[tuple[Key, Stamp], Coverage](depth)
+        self._own = Settled[int, bool](depth)  # by the number of the write
 
     def held(self, key: Key, stamp: Stamp) -> Coverage:
         """The bytes of that version that the session wrote."""
         if key not in self._ledger.writes:
             return coverage.NOTHING
-        made = self._held.get((key, stamp))
-        if made is None:
-            # While it is being worked out: what a program reads of what it
-            # has just written itself adds nothing to the answer.
-            self._held[key, stamp] = coverage.whole(size_of(stamp))
-            made = self._held[key, stamp] = self._walk(key, stamp)
-        return made
+        # While it is being worked out: what a program reads of what it has just
+        # written itself adds nothing to the answer.
+        assumed = coverage.whole(size_of(stamp))
+        return self._held.get((key, stamp), assumed, lambda: self._walk(key, stamp))
 
     def was_held(self, key: Key, stamp: Stamp) -> bool:
         """Whether the session held all of a version that differs from this one
@@ -120,15 +119,15 @@ class Holding:
         return any(self._ledger.same(key, s, stamp) for s in stamps)
 
     def _is_own(self, write: Write, key: Key) -> bool:
-        known = self._own.get((write.token, key, write.flags))
-        if known is None:
-            self._own[write.token, key, write.flags] = True
-            # What is appended takes nothing away: the old content is still there,
-            # and has to be known on its own account.
-            adds = write.flags & C.NC_APPEND and not write.begins
-            known = self._makes(write.token, write) and (adds or not self._tainted(write, key))
-            known = self._own[write.token, key, write.flags] = bool(known)
-        return known
+        return self._own.get(write.seq, True, lambda: self._makes_it_own(write, key))
+
+    def _makes_it_own(self, write: Write, key: Key) -> bool:
+        if not self._makes(write.token, write):
+            return False
+        # What is appended takes nothing away: the old content is still there,
+        # and has to be known on its own account.
+        adds = bool(write.flags & C.NC_APPEND) and not write.begins
+        return adds or not self._tainted(write, key)
 
     def _makes(self, token: int, write: Write, seen: frozenset[int] = frozenset()) -> bool:
         """Whether the bytes are the agent's text or a program's output."""
@@ -154,7 +153,10 @@ class Holding:
             read.token
             for other in facts.pasts(key)
             for read in facts.reads(other)
-            if read.ranges and not self.knew(other, read.stamp)
+            if read.ranges
+            # What came later went into no earlier writing.
+            and version_of(other, read.stamp).ctime <= write.ctime
+            and not self.knew(other, read.stamp)
         }
         return bool(unknown) and not unknown.isdisjoint(
             Lineage(facts, key, write.size).of([write.token])
