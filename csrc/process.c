@@ -19,9 +19,23 @@ nc_before_spawn(void)
         nc_settle(NC_AT_SPAWN);
 }
 
+/* What nearly every child calls before it is another program is found here,
+ * once: each child would search anew, and wait for ever where another thread
+ * held the loader's lock as it forked. */
+static void
+find_for_child(void)
+{
+    (void)REAL(dup2);
+    (void)REAL(close);
+    (void)REAL(execve);
+    (void)REAL(execvpe);
+    (void)REAL(_exit);
+}
+
 #define FORK(name)                           \
     if (!nc_process.active || nc_is_guest()) \
         return REAL(name)();                 \
+    find_for_child();                        \
     nc_before_spawn();                       \
     int entered = nc_client_before_fork();   \
     pid_t pid = REAL(name)();                \
