@@ -5,7 +5,7 @@
 
 #include "shim.h"
 
-#define MOST_PLACES 32
+#define MOST_PLACES 64
 #define PLACES_TEXT 8192
 #define FOLDERS_KEPT 256
 
@@ -39,7 +39,7 @@ add_place(const char *path, size_t size, enum nc_area area)
     if (place_count >= MOST_PLACES || !size)
         return;
     int at = place_count++;
-    for (; at && places[at - 1].size <= size; at--)
+    for (; at && places[at - 1].size < size; at--)
         places[at] = places[at - 1];
     places[at] = (struct place){path, size, area};
 }
@@ -79,10 +79,11 @@ nc_area_start(const char *roots, const char *skipped)
 {
     static const char *const systems[] = {"/proc", "/sys", "/dev",  "/usr",
                                           "/lib",  "/bin", "/sbin", "/lib64"};
+    /* roots first: a long list of other places must not crowd them out */
+    add_places(roots, NC_AREA_ROOT);
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
         add_place(systems[i], strlen(systems[i]), NC_AREA_NONE);
     add_places(skipped, NC_AREA_NONE);
-    add_places(roots, NC_AREA_ROOT);
 }
 
 enum nc_area
