@@ -8,9 +8,11 @@ allowed loss without a receipt a lie.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +36,7 @@ from noclobber.tombs import Page
 from noclobber.wire import C, Record, WireError
 
 TOMBS = "tombs"  # beside the socket; processes look for it there
+IDLE = 3_600_000_000_000  # ns of silence after which a session is let go of
 DAY = 86_400_000_000_000  # ns
 
 OPS: dict[int, str] = {
@@ -77,7 +80,9 @@ class Guard:
         self.answers = dict.fromkeys(Verdict, 0)  # since the daemon started
         self._speakers = 0
         self._receipt = 0
-        self._replay()
+        self._asleep: dict[bytes, tuple[int, int]] = {}
+        self._here: weakref.WeakSet[Speaker] = weakref.WeakSet()
+        self._start()
         self.sessions.live = System()
         self._deletions = Deletions(self.store, Page(runtime / TOMBS))
         self._show_tombs()
@@ -87,7 +92,9 @@ class Guard:
     def speaker(self, pid: int) -> Speaker:
         """A new connection's other end; `pid` by the kernel's word."""
         self._speakers += 1
-        return Speaker(self._speakers, pid)
+        speaker = Speaker(self._speakers, pid)
+        self._here.add(speaker)
+        return speaker
 
     def take(self, speaker: Speaker, chunk: bytes, found: list[Record]) -> None:
         """Reports that came in one piece. Raises WireError."""
@@ -146,12 +153,19 @@ class Guard:
         self.journal.commit()
 
     def tidy(self) -> None:
-        """Forgets sessions that have been silent too long."""
+        """Forgets sessions that were silent too long, and lets go of those that
+        are silent now: the journal has them."""
         since = self._since()
         self.journal.forget(since)
-        for name in [n for n, s in self.sessions.all.items() if s.last < since]:
-            del self.sessions.all[name]
-            self._guarded.pop(name, None)
+        idle = time.time_ns() - IDLE
+        here = {id(speaker.session) for speaker in self._here}
+        for name, session in list(self.sessions.all.items()):
+            if session.last < idle and id(session) not in here and not session.ledger.tombs:
+                del self.sessions.all[name]
+                self._guarded.pop(name, None)
+                if session.last >= since:
+                    self._asleep[name] = session.first, session.last
+        self._asleep = {n: times for n, times in self._asleep.items() if times[1] >= since}
 
     def close(self) -> None:
         """Leaves everything on disk."""
@@ -181,6 +195,10 @@ class Guard:
                 config, session, self._repositories, self.overrides
             )
         return known
+
+    def asleep(self) -> dict[bytes, tuple[int, int]]:
+        """The sessions that are on disk alone: first and last time, in ns."""
+        return dict(self._asleep)
 
     # Its own business.
 
@@ -222,28 +240,45 @@ class Guard:
     def _since(self) -> int:
         return time.time_ns() - self.configs.of(None).retention_days * DAY
 
-    def _replay(self) -> None:
+    def _wake(self, session: Session) -> None:
+        """Replays what was reported of a session before this daemon, or before
+        it was let go of."""
+        times = self._asleep.pop(session.id, None)
+        if times is None:
+            return
+        session.first, session.last = times
+        live, self.sessions.live = self.sessions.live, None
         speakers: dict[int, Speaker] = {}
-        for entry in self.journal.replay(self._since()):
-            self._speakers = max(self._speakers, entry.speaker)
-            speaker = speakers.setdefault(entry.speaker, Speaker(entry.speaker, entry.pid))
-            if entry.kind != RECORDS:
-                if entry.kind == OVERRIDE:
-                    self.overrides.load(entry.data)
-                    continue
-                ledger = self.sessions.get(entry.session, entry.time).ledger
-                if entry.kind == REPLACED:
-                    ledger.replaced(_unpacked(entry.data))
+        try:
+            for entry in self.journal.entries(session.id):
+                if entry.kind == RECORDS:
+                    new = Speaker(entry.speaker, entry.pid)
+                    self._replay(speakers.setdefault(entry.speaker, new), entry)
+                elif entry.kind == REPLACED:
+                    session.ledger.replaced(_unpacked(entry.data))
                 elif entry.kind == TOMB:
-                    ledger.tombs.update([tombs.unpacked(entry.data)])
+                    session.ledger.tombs.update([tombs.unpacked(entry.data)])
                 elif entry.kind == TAKEN:
-                    ledger.tombs.pop(entry.data, None)
-                continue
-            try:
-                found, _ = wire.records(entry.data, len(entry.data))
-                self.sessions.take(speaker, entry.data, found, entry.time)
-            except WireError:
-                continue  # as when it came: what stood before it was taken
+                    session.ledger.tombs.pop(entry.data, None)
+        finally:
+            self.sessions.live = live
+
+    def _replay(self, speaker: Speaker, entry: Entry) -> None:
+        with contextlib.suppress(WireError):  # as when it came
+            found, _ = wire.records(entry.data, len(entry.data))
+            self.sessions.take(speaker, entry.data, found, entry.time)
+
+    def _start(self) -> None:
+        """Takes up what the journal has: tombstones and overrides at once, the
+        rest of a session when it is heard of again."""
+        self._asleep = self.journal.open(self._since())
+        self._speakers = self.journal.last_speaker
+        for entry in self.journal.entries(b""):
+            self.overrides.load(entry.data)
+        self._asleep.pop(b"", None)
+        self.sessions.load = self._wake
+        for name in self.journal.having(TOMB) & self._asleep.keys():
+            self.sessions.get(name, 0)
 
     def _replaced(self, speaker: Speaker, facts: Gathered, ruling: Ruling) -> None:
         known = ruling.row in (3, 4) and _is_whole(facts)

@@ -7,6 +7,7 @@ committed when the daemon would otherwise sleep: no verdict waits for it.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -56,21 +57,49 @@ class Journal:
         self._waiting: list[Entry] = []
         self._db: sqlite3.Connection | None = None
 
-    def replay(self, since: int) -> Iterator[Entry]:
+    def open(self, since: int) -> dict[bytes, tuple[int, int]]:
         """Opens the database, forgets sessions that were last heard of before
-        `since` (ns), and returns the entries of the others, in order."""
-        found: list[Entry] = []
+        `since` (ns), and returns of each other one its first and last time."""
         try:
             self._db = self._open()
             self._forget(since)
             rows = self._db.execute(
-                "SELECT speaker, session, time, pid, kind, data FROM entries ORDER BY id"
+                "SELECT session, min(time), max(time) FROM entries GROUP BY session"
+            )
+            return {session: (first, last) for session, first, last in rows}
+        except sqlite3.DatabaseError as error:
+            self._start_anew(error)
+            return self.open(since)
+
+    @property
+    def last_speaker(self) -> int:
+        """The highest number of a connection so far."""
+        assert self._db is not None
+        (last,) = self._db.execute("SELECT max(speaker) FROM entries").fetchone()
+        return last or 0
+
+    def having(self, kind: int) -> set[bytes]:
+        """The sessions with an entry of that kind."""
+        assert self._db is not None
+        rows = self._db.execute("SELECT DISTINCT session FROM entries WHERE kind = ?", (kind,))
+        return {session for (session,) in rows}
+
+    def entries(self, session: bytes) -> Iterator[Entry]:
+        """What was said in a session, in order. Where the database turns out to
+        be damaged, what can be read."""
+        self.commit()
+        if self._db is None:
+            return
+        try:
+            rows = self._db.execute(
+                "SELECT speaker, session, time, pid, kind, data FROM entries "
+                "WHERE session = ? ORDER BY id",
+                (session,),
             )
             for row in rows:
-                found.append(Entry(*row))
-                yield found[-1]
+                yield Entry(*row)
         except sqlite3.DatabaseError as error:
-            self._start_anew(error, found)
+            self._start_anew(error)
 
     @property
     def trouble(self) -> str:
@@ -128,7 +157,9 @@ class Journal:
                 (since,),
             )
 
-    def _start_anew(self, error: Exception, found: list[Entry]) -> None:
+    def _start_anew(self, error: Exception) -> None:
+        """Moves the database aside; what of it can be read goes into a new one."""
+        saved = self._salvaged()
         if self._db is not None:
             self._db.close()
         aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
@@ -138,8 +169,18 @@ class Journal:
                 part.rename(aside.with_name(aside.name + suffix))
         self._damage = (
             f"{self.path} could not be read ({error}); it was moved to {aside.name} "
-            f"and a new one begun with the {len(found)} entries that could be read"
+            f"and a new one begun with the {len(saved)} entries that could be read."
         )
         self._db = self._open()
-        self._waiting = found + self._waiting
+        self._waiting = saved + self._waiting
         self.commit()
+
+    def _salvaged(self) -> list[Entry]:
+        saved: list[Entry] = []
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.DatabaseError):
+                for row in self._db.execute(
+                    "SELECT speaker, session, time, pid, kind, data FROM entries ORDER BY id"
+                ):
+                    saved.append(Entry(*row))
+        return saved

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from noclobber import __version__, wire
 from noclobber.files import version
-from noclobber.ledger import identify
+from noclobber.ledger import Key, identify
 from noclobber.overrides import LASTS, Override, is_inside
 from noclobber.wire import C
 
 if TYPE_CHECKING:
     from noclobber.guard import Guard
+    from noclobber.session import Session
+
+LOOKED_THROUGH = 20  # sessions for one that knows a file
 
 Json = dict[str, Any]
 
@@ -63,13 +66,8 @@ class People:
         if not fds:
             return {"error": "show needs a descriptor"}
         name, path = os.fsencode(asked.get("session", "")), os.fsencode(asked["path"])
-        sessions = self._guard.sessions.all
         key, _ = identify(version(os.fstat(fds[0])))
-        if name:
-            session = sessions.get(name)
-        else:
-            heard = sorted(sessions.values(), key=lambda s: s.last, reverse=True)
-            session = next((s for s in heard if s.ledger.knows(key)), heard[0] if heard else None)
+        session = self._named(name) if name else self._knowing(key)
         if session is None:
             return {"error": f"no session {asked.get('session') or 'yet'}; see noclobber status"}
         facts = self._guard.facts_of(session, path, fds[0])
@@ -81,6 +79,22 @@ class People:
             "shown": list(facts.shown) if facts.grade == "shown" else [],
             "read": list(facts.read),
         }
+
+    def _named(self, name: bytes) -> Session | None:
+        sessions = self._guard.sessions
+        known = name in sessions.all or name in self._guard.asleep()
+        return sessions.get(name, 0) if known else None
+
+    def _knowing(self, key: Key) -> Session | None:
+        """The session last heard of that knows the file, else the last one."""
+        sessions = self._guard.sessions
+        heard = {session.id: session.last for session in sessions.all.values()}
+        heard |= {name: last for name, (_, last) in self._guard.asleep().items()}
+        names = sorted(heard, key=lambda name: heard[name], reverse=True)[:LOOKED_THROUGH]
+        found = (sessions.get(name, 0) for name in names)
+        return next((s for s in found if s.ledger.knows(key)), None) or (
+            sessions.get(names[0], 0) if names else None
+        )
 
     def _status(self) -> Json:
         guard = self._guard
@@ -96,6 +110,19 @@ class People:
                 "last": session.last,
             }
             for session in guard.sessions.all.values()
+        ]
+        sessions += [
+            {
+                "session": os.fsdecode(name),
+                "roots": [],
+                "tier": "",
+                "grade": "",
+                "commands": 0,
+                "processes": 0,
+                "first": first,
+                "last": last,
+            }
+            for name, (first, last) in guard.asleep().items()
         ]
         return {
             "version": __version__,

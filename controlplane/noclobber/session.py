@@ -35,7 +35,7 @@ class Session:
     attested: bool = False  # what its commands print is known: grade *shown*
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Speaker:
     """Whoever is at the other end of one connection."""
 
@@ -65,6 +65,7 @@ class Sessions:
     def __init__(self) -> None:
         self.all: dict[bytes, Session] = {}
         self.live: Live | None = None
+        self.load: Callable[[Session], None] | None = None
         self._handlers: dict[int, Callable[[Speaker, int, bytes, int, int, int], None]] = {
             C.NC_HELLO: self._hello,
             C.NC_COMMAND: self._command,
@@ -81,6 +82,8 @@ class Sessions:
         session = self.all.get(name)
         if session is None:
             session = self.all[name] = Session(name, first=time)
+            if self.load:
+                self.load(session)
         session.last = max(session.last, time)
         return session
 

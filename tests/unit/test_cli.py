@@ -171,37 +171,6 @@ def test_allow_from_within_a_session_is_refused(denied):
     assert denied.talker().ask(denied.tree / "f").verdict == Verdict.DENY.value
 
 
-def test_restore_brings_back_what_was_kept_and_keeps_what_is_there(denied):
-    file = denied.tree / "g"
-    file.write_bytes(b"new\n")
-    file.chmod(0o600)
-    done = denied.cli("restore", str(file))
-    assert done.returncode == 0, done.stderr
-    assert file.read_bytes() == TEXT and file.stat().st_mode & 0o777 == 0o600
-    assert b"new\n" in [each.read_bytes() for each in (denied.state / "snapshots").iterdir()]
-    assert sorted(each.name for each in denied.tree.iterdir()) == ["f", "g"]
-    assert "holds it already" in denied.cli("restore", str(file)).stdout
-
-
-def test_restore_of_what_was_deleted(denied):
-    (denied.tree / "g").unlink()
-    assert denied.cli("restore", "g").returncode == 0
-    assert (denied.tree / "g").read_bytes() == TEXT
-
-
-def test_restore_follows_no_link(denied, tmp_path):
-    (tmp_path / "victim").write_bytes(b"other\n")
-    (denied.tree / "g").unlink()
-    (denied.tree / "g").symlink_to(tmp_path / "victim")
-    done = denied.cli("restore", str(denied.tree / "g"))
-    assert done.returncode == 1 and (tmp_path / "victim").read_bytes() == b"other\n"
-
-
-def test_restore_of_something_that_was_never_kept(denied):
-    done = denied.cli("restore", str(denied.tree / "f"))
-    assert done.returncode == 1 and "nothing was kept" in done.stderr
-
-
 def test_help_documents_the_exit_statuses(stopped):
     text = stopped.cli("--help").stdout
     assert "Exit status" in text and "3 no daemon runs" in text

@@ -76,8 +76,8 @@ def entry(session: bytes, time: int, data: bytes = b"x") -> Entry:
 
 def replayed(path, since=0):
     journal = Journal(path)
-    found = list(journal.replay(since))
-    return journal, found
+    sessions = journal.open(since)
+    return journal, [each for name in sorted(sessions) for each in journal.entries(name)]
 
 
 def test_a_journal_comes_back_in_order(tmp_path):
@@ -116,11 +116,22 @@ def test_a_damaged_database_is_moved_aside(tmp_path, where):
     path.write_bytes(raw)
     journal, found = replayed(path)
     assert str(path) in journal.trouble and "damaged" in journal.trouble
+    assert where != "middle" or 0 < len(found) < 2000
     aside = [each for each in tmp_path.iterdir() if ".damaged-" in each.name]
     assert any(each.read_bytes() == raw for each in aside)
     journal.add(entry(b"s", 1))
     journal.close()
     assert len(replayed(path)[1]) == len(found) + 1
+
+
+def test_times_speakers_and_kinds_are_known_without_reading_it_all(tmp_path):
+    journal, _ = replayed(tmp_path / "db")
+    for each in (entry(b"a", 5), entry(b"a", 9), entry(b"b", 7)._replace(kind=2, speaker=4)):
+        journal.add(each)
+    journal.close()
+    journal = Journal(tmp_path / "db")
+    assert journal.open(0) == {b"a": (5, 9), b"b": (7, 7)}
+    assert (journal.last_speaker, journal.having(2)) == (4, {b"b"})
 
 
 def test_a_database_that_cannot_be_written_keeps_what_waits(tmp_path):
