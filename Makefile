@@ -5,7 +5,7 @@
 #   demo      a refusal, and what passes, on a real tree
 #   test      everything that pytest runs, then `check`
 #   check     formatters, linters, types
-#   sanitize  tests/interpose against an ASan and UBSan build of the shim
+#   sanitize  the launcher's and the shim's tests against an ASan and UBSan build
 #   bench     measured against bare (BENCH=--quick: in under a minute)
 #   clean     takes out what was built, and .venv
 #
@@ -149,10 +149,13 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 	mkdir -p build/sanitize/reports
 	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" all
 	@status=0; reports="$(abspath build/sanitize/reports)/report"; \
-	options="handle_segv=0:handle_abort=0:detect_leaks=0:log_path=$$reports"; \
-	$(RUN) NOCLOBBER_BIN="$(abspath build/sanitize/bin)" \
-	    ASAN_OPTIONS="$$options" UBSAN_OPTIONS="log_path=$$reports" \
-	    python -m pytest tests/interpose $(wildcard tests/launcher) || status=1; \
+	export NOCLOBBER_BIN="$(abspath build/sanitize/bin)"; \
+	export ASAN_OPTIONS="handle_segv=0:handle_abort=0:detect_leaks=0"; \
+	ASAN_OPTIONS="$$ASAN_OPTIONS:log_path=$$reports"; \
+	export UBSAN_OPTIONS="log_path=$$reports"; \
+	$(RUN) python -m pytest tests/launcher || status=1; \
+	$(RUN) NOCLOBBER_PRELOAD="$$($(CC) -print-file-name=libasan.so)" \
+	    python -m pytest tests/interpose || status=1; \
 	cat "$$reports".* 2>/dev/null && status=1; \
 	exit $$status
 

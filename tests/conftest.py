@@ -1,7 +1,8 @@
 """What every test shares: a tree, a home of its own, and the guard over it.
 
 The programs under test come from $NOCLOBBER_BIN (default: this venv's bin);
-`make sanitize` names its own build there. Nothing of the user's own state is
+`make sanitize` names its own build there, and in $NOCLOBBER_PRELOAD the
+sanitizer's library, which wants to be first. Nothing of the user's own state is
 touched.
 """
 
@@ -82,7 +83,7 @@ def environment(home: Path) -> dict[str, str]:
     and nothing of a session that the tests themselves may run in."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NOCLOBBER_", "LD_"))}
     path = [str(BIN), str(VENV_BIN), env.get("PATH", os.defpath)]
-    return env | {
+    env |= {
         "HOME": str(home),
         "XDG_STATE_HOME": str(home / "state"),
         "XDG_CONFIG_HOME": str(home / "config"),
@@ -91,6 +92,9 @@ def environment(home: Path) -> dict[str, str]:
         "PATH": os.pathsep.join(dict.fromkeys(path)),
         "LC_ALL": "C.UTF-8",
     }
+    if preload := os.environ.get("NOCLOBBER_PRELOAD"):
+        env["LD_PRELOAD"] = preload
+    return env
 
 
 @contextlib.contextmanager
