@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from noclobber import places, wire
+from noclobber import places, plainexec, wire
 from noclobber.wire import C, WireError
 
 START_TIMEOUT = 10.0  # s until a started daemon accepts
@@ -157,7 +157,7 @@ def _detach(reading: int, writing: int) -> None:
         os.close(reading)
         if _is_tainted():
             os.set_inheritable(writing, True)
-            os.execve(
+            plainexec.execve(
                 sys.executable,
                 [sys.executable, "-c", _AFRESH, str(writing)],
                 _clean_environment(),
