@@ -124,7 +124,12 @@ is_foreground(const struct follower *follower)
 static void
 pass_to_terminal(struct follower *follower, const struct event *event)
 {
+    struct termios modes;
     int kind = NC_SIGNALLED;
+    /* A terminal that is gone: the pump sees it, too, and hangs up its own. */
+    if (event->number == SIGHUP && event->code > 0 &&
+        tcgetattr(follower->pump->pty.terminal, &modes) < 0)
+        return;
     if (event->number == SIGWINCH)
         kind = NC_RESIZED;
     else if (event->code > 0)
@@ -303,8 +308,11 @@ read_word(struct follower *follower)
 static void
 run(struct follower *follower)
 {
-    int kept[] = {events[0], events[1], follower->control,
-                  follower->witness.testimony, follower->pump->launch->daemon,
+    int kept[] = {events[0],
+                  events[1],
+                  follower->control,
+                  follower->witness.testimony,
+                  follower->pump->launch->daemon,
                   follower->terminal ? follower->pump->pty.terminal : -1};
     nc_close_all_but(kept, sizeof kept / sizeof *kept);
     for (;;) {

@@ -273,3 +273,20 @@ nc_pty_abandon(struct nc_pty *pty)
     nc_pty_yield(pty);
     kill(-pty->command, SIGKILL);
 }
+
+void
+nc_pty_hang_up(struct nc_pty *pty)
+{
+    pid_t front = tcgetpgrp(pty->master);
+    /* The kernel tells the session's leader alone, and that is us. */
+    if (pty->command > 0) {
+        kill(-pty->command, SIGHUP);
+        kill(-pty->command, SIGCONT);
+    }
+    if (front > 0 && front != pty->command && front != getpgrp()) {
+        kill(-front, SIGHUP);
+        kill(-front, SIGCONT);
+    }
+    close(pty->master);
+    pty->master = -1;
+}

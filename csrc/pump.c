@@ -231,8 +231,7 @@ serve_terminal(struct state *state, short typed, short taken)
     struct nc_stream *stream = &pump->streams[0];
     if (stream->from < 0 && pty->master >= 0) {
         /* The harness's terminal is gone: so is the command's. */
-        close(pty->master);
-        pty->master = -1;
+        nc_pty_hang_up(pty);
     }
     if (stream->hung && !state->running)
         nc_stream_close(stream);
@@ -249,8 +248,11 @@ await(const struct state *state, struct pollfd *on, size_t count)
         return ppoll(on, count, &rest, NULL);
 #endif
     int timeout = -1;
+    const struct nc_pty *pty = &state->pump->pty;
     if (streams[0].hung)
         timeout = HUNG_MS;
+    else if (state->running && pty->foreground && !pty->eager)
+        timeout = QUIET_MS; /* nothing tells when the command sets modes */
     else if (nc_spool_has_tail(state->spool))
         timeout = QUIET_MS;
     return poll(on, (nfds_t)count, timeout);

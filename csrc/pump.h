@@ -173,4 +173,5 @@ void nc_pty_yield(struct nc_pty *pty);
 /* Tell the launcher what was typed that nobody read. */
 void nc_pty_give_back(struct nc_pty *pty, int control);
 void nc_pty_abandon(struct nc_pty *pty); /* the launcher was killed */
+void nc_pty_hang_up(struct nc_pty *pty); /* the harness's terminal is gone */
 #endif
