@@ -36,9 +36,12 @@ class Terminal:
         self.read_up_to = 0
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
-            os.chdir(cwd)
-            os.execvpe(command[0], command, env)
+            try:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
+                os.chdir(cwd)
+                os.execvpe(command[0], command, env)
+            finally:
+                os._exit(127)
 
     def _more(self, end: float) -> bool:
         if not select.select([self.fd], [], [], max(0.0, end - time.monotonic()))[0]:
