@@ -113,6 +113,18 @@ class Gathered:
         every = coverage.union(self.shown, self.authored)
         return coverage.covers(every, start, end) and self.kind is not Kind.VOICED
 
+    @property
+    def known_before(self) -> bool:
+        """Whether the session knew all of T when W's command was given."""
+        return self.held or coverage.covers(self.seen, 0, self.size)
+
+    @property
+    def known_now(self) -> bool:
+        """The same, with what W's command printed itself up to now."""
+        if self._own_command is None or self.grade == "read":
+            return False
+        return coverage.covers(coverage.union(self.shown, self.authored), 0, self.size)
+
     @once
     def copied(self) -> bool:
         copies = Copies(
@@ -211,7 +223,9 @@ class Gathered:
 
     @once
     def holding(self) -> Holding:
-        return Holding(self.session.ledger, origins.origin, self.grade == "read")
+        return Holding(
+            self.session.ledger, origins.origin, self.grade == "read", self._own_command or b""
+        )
 
     @once
     def authored(self) -> Coverage:

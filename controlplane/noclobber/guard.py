@@ -281,13 +281,15 @@ class Guard:
             self.sessions.get(name, 0)
 
     def _replaced(self, speaker: Speaker, facts: Gathered, ruling: Ruling) -> None:
-        known = ruling.row in (3, 4) and _is_whole(facts)
         asked = facts.asked
+        later = ruling.row in (4, 5, 6) and not facts.known_before and facts.known_now
+        known = later or (ruling.row in (3, 4) and _is_whole(facts))
         if asked.op == C.NC_OP_UPDATE and not known:
             return
         if ruling.row == 3 and asked.op in _IN_PLACE:
             return  # the reports of the writers say as much
-        what = Replaced(asked.path, facts.key, facts.stamp, facts.image.token, asked.op, known)
+        token = facts.image.token
+        what = Replaced(asked.path, facts.key, facts.stamp, token, asked.op, known, later)
         facts.session.ledger.replaced(what)
         self._journal(speaker, REPLACED, _packed(what))
 
@@ -366,11 +368,12 @@ def _is_whole(facts: Gathered) -> bool:
 
 
 def _packed(what: Replaced) -> bytes:
-    head = _REPLACED.pack(what.token, what.op, what.known)
+    head = _REPLACED.pack(what.token, what.op, what.known + 2 * what.later)
     return what.key + what.stamp + head + what.path
 
 
 def _unpacked(data: bytes) -> Replaced:
     key, stamp = data[:KEY_SIZE], data[KEY_SIZE : wire.VERSION.size]
     token, op, known = _REPLACED.unpack_from(data, wire.VERSION.size)
-    return Replaced(data[wire.VERSION.size + _REPLACED.size :], key, stamp, token, op, bool(known))
+    path = data[wire.VERSION.size + _REPLACED.size :]
+    return Replaced(path, key, stamp, token, op, bool(known & 1), bool(known & 2))

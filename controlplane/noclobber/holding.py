@@ -35,7 +35,8 @@ class Holding:
     """Works out, for one question, what the session held of any version.
 
     `origin` says what a program does; `reads_count` is true in a session of
-    grade *read*, where a version read whole is known.
+    grade *read*, where a version read whole is known. What `command` printed
+    itself made nothing known to it.
     """
 
     def __init__(
@@ -43,10 +44,12 @@ class Holding:
         facts: Ledger,
         origin: Callable[[Image, Write], Origin],
         reads_count: bool,
+        command: bytes = b"",
     ) -> None:
         self._ledger = facts
         self._origin = origin
         self._reads_count = reads_count
+        self._command = command
         depth = Depth()
         self._held = Settled[tuple[Key, Stamp], Coverage](depth)
         self._own = Settled[int, bool](depth)  # by the number of the write
@@ -74,7 +77,7 @@ class Holding:
     def knew(self, key: Key, stamp: Stamp) -> bool:
         """Whether the session held or knew every byte of that version."""
         facts = self._ledger
-        if facts.was_known(key, stamp):
+        if facts.was_known(key, stamp, self._command):
             return True
         if key in facts.writes and self.was_held(key, stamp):
             return True
@@ -100,7 +103,7 @@ class Holding:
                 stretch = coverage.subtract(whole, spoken_for) if spoken_for else whole
             else:
                 if not linked:
-                    was_known = self._ledger.was_known(key, write.opened)
+                    was_known = self._ledger.was_known(key, write.opened, self._command)
                     held = coverage.whole(start) if was_known else coverage.NOTHING
                 stretch = ((start, size),) if start < size else coverage.NOTHING
             if self._is_own(write, key):

@@ -162,6 +162,7 @@ class Replaced(NamedTuple):
     token: int
     op: int
     known: bool  # the session held or knew every byte of it then
+    later: bool = False  # by what its own command printed: known to those that follow
 
 
 class Tomb(NamedTuple):
@@ -184,7 +185,7 @@ class Ledger:
         self.history: dict[bytes, dict[Key, Stamp]] = {}  # what stood there, as it was first
         self.names: dict[Key, list[bytes]] = {}
         self.links: dict[Key, list[tuple[bytes, bytes]]] = {}
-        self.known: dict[Key, dict[Stamp, None]] = {}
+        self.known: dict[Key, dict[Stamp, bytes]] = {}  # not to that command
         self.tombs: dict[bytes, Tomb] = {}
         self.seq = 0
         self._reads: dict[Key, bytes | list[bytes]] = {}
@@ -288,9 +289,13 @@ class Ledger:
             self._name(what.key, what.path)
         if what.known:
             known = self.known.setdefault(what.key, {})
-            known[what.stamp] = None
+            known[what.stamp] = self._command_of(what.token) if what.later else b""
             if len(known) > KNOWN_KEPT:
                 del known[next(iter(known))]
+
+    def _command_of(self, token: int) -> bytes:
+        image = self.images.get(token)
+        return image.command if image else b""
 
     def _stood(self, path: bytes, key: Key, stamp: Stamp) -> None:
         self.history.setdefault(path, {}).setdefault(key, stamp)
@@ -352,9 +357,14 @@ class Ledger:
         moved = self._restamped.get(key)
         return moved is not None and (one in moved or other in moved)
 
-    def was_known(self, key: Key, stamp: Stamp) -> bool:
-        """Whether that version was found to be known whole when it went."""
-        return any(self.same(key, s, stamp) for s in self.known.get(key, ()))
+    def was_known(self, key: Key, stamp: Stamp, command: bytes = b"") -> bool:
+        """Whether that version was found to be known whole when it went, by
+        what `command` had not only just printed itself."""
+        return any(
+            self.same(key, s, stamp)
+            for s, printed in self.known.get(key, {}).items()
+            if not printed or printed != command
+        )
 
     def latest(self, pid: int) -> Image | None:
         """The image that last said hello under a pid."""

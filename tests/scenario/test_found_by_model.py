@@ -15,3 +15,19 @@ def test_what_sed_carried_over_is_unseen_also_when_something_read_it_since(guard
     assert done.returncode != 0
     assert guard.denied() == [str(guard.tree / "f")]
     assert (guard.tree / "f").read_text() == FILE.replace("line 2\n", "three\nline 2\n")
+
+
+def test_what_a_command_printed_itself_is_no_evidence_by_way_of_a_sort(guard: Any) -> None:
+    """sort may rewrite what its command has just printed; the text that stands
+    behind it in the same command was written before anything was printed."""
+    (guard.tree / "f").write_text(FILE)
+    done = guard.shell("cat f; sort -o f f; printf new > f")
+    assert done.returncode != 0
+    assert guard.denied() == [str(guard.tree / "f")]
+
+
+def test_what_a_command_printed_and_then_edited_is_known_to_the_next(guard: Any) -> None:
+    (guard.tree / "f").write_text(FILE)
+    assert guard.shell("cat f; sed -i 's/line 3$/three/' f").returncode == 0
+    assert guard.shell("printf new > f").returncode == 0
+    assert guard.denied() == []
