@@ -76,13 +76,12 @@ __attribute__((format(printf, 1, 2))) static char *
 print(const char *format, ...)
 {
     va_list values;
+    char *text;
     va_start(values, format);
-    int size = vsnprintf(NULL, 0, format, values);
+    int size = vasprintf(&text, format, values);
     va_end(values);
-    char *text = nc_alloc((size_t)size + 1);
-    va_start(values, format);
-    vsnprintf(text, (size_t)size + 1, format, values);
-    va_end(values);
+    if (size < 0)
+        nc_quit(NC_EXIT_FAILED, "%s", strerror(ENOMEM));
     return text;
 }
 

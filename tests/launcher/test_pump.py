@@ -279,11 +279,13 @@ def test_killing_every_process_of_the_tree_loses_nothing_that_was_printed(start:
     assert process.stdout.read() == b"".join(b"%d\n" % i for i in range(1, 5001))
 
 
-def test_the_pump_killed_the_command_hears_it(start: Any) -> None:
+def test_the_pump_killed_the_command_hears_it(start: Any, wait_for: WaitFor) -> None:
     process = start("bash", "-c", "trap '' PIPE; echo a; read; echo b || exit 7",
                     stdin=subprocess.PIPE)  # fmt: skip
     assert process.stdout.readline() == b"a\n"
-    pump_of(process.pid).kill()
+    pump = pump_of(process.pid)
+    pump.kill()
+    wait_for(lambda: not pump.is_running() or pump.status() == "zombie", "it lives")
     process.stdin.write(b"\n")
     process.stdin.close()
     assert process.wait(LIMIT) == 7
