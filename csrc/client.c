@@ -216,10 +216,10 @@ send_batch(size_t start)
 static void
 flush_held(void)
 {
-    if (used > borrowed) {
-        (void)send_batch(borrowed);
-        used = borrowed; /* unsent: less is known, never more */
-    }
+    /* unsent, it is kept for another try: who forgot that half of a file was
+     * read would let it be replaced */
+    if (used > borrowed && !send_batch(borrowed))
+        used = borrowed;
 }
 
 void
@@ -263,6 +263,8 @@ nc_report(struct nc_record *record, size_t size, const void *first,
         } else {
             flush_held();
         }
+        if (used + whole > sizeof batch)
+            used = borrowed; /* no daemon, and no room left */
     }
     record->size = (uint32_t)whole;
     record->version = NC_VERSION;

@@ -1,5 +1,6 @@
 /* Reaching the daemon. Raw system calls only, and no state of the process:
  * a vfork child may come here. */
+#include <poll.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -207,6 +208,29 @@ nc_lifeline_entry(void)
 
 /* ---- bytes --------------------------------------------------------- */
 
+/* After an interruption: waits for what is left of PATIENCE since `began`.
+ * -1 with EAGAIN: nothing is left. */
+static int
+wait_on(int sock, short events, const struct timespec *began)
+{
+    struct pollfd one = {.fd = sock, .events = events};
+    for (;;) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        long left = PATIENCE * 1000L - (now.tv_sec - began->tv_sec) * 1000L -
+                    (now.tv_nsec - began->tv_nsec) / 1000000L;
+        struct timespec rest = {left / 1000, left % 1000 * 1000000L};
+        long ready = left <= 0 ? 0 : nc_raw(ppoll, &one, 1, &rest, NULL, 0);
+        if (ready > 0)
+            return 0;
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (!ready)
+            errno = EAGAIN;
+        return -1;
+    }
+}
+
 int
 nc_send(int sock, const void *data, size_t size, const int *fds, int fd_count)
 {
@@ -225,12 +249,13 @@ nc_send(int sock, const void *data, size_t size, const int *fds, int fd_count)
         control.header.cmsg_len = CMSG_LEN((size_t)fd_count * sizeof(int));
         memcpy(CMSG_DATA(&control.header), fds, (size_t)fd_count * sizeof(int));
     }
-    for (int tries = 0; part.iov_len && tries < 1000;) {
+    struct timespec began;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    while (part.iov_len) {
         long sent = nc_raw(sendmsg, sock, &message, MSG_NOSIGNAL);
         if (sent < 0) {
-            if (errno != EINTR)
+            if (errno != EINTR || wait_on(sock, POLLOUT, &began))
                 return -1;
-            tries++;
             continue;
         }
         message.msg_control = NULL;
@@ -238,14 +263,14 @@ nc_send(int sock, const void *data, size_t size, const int *fds, int fd_count)
         part.iov_base = (char *)part.iov_base + sent;
         part.iov_len -= (size_t)sent;
     }
-    return part.iov_len ? -1 : 0;
+    return 0;
 }
 
 /* Exactly `size` bytes within PATIENCE seconds, signals or no. */
 int
 nc_receive(int sock, void *out, size_t size)
 {
-    struct timespec began, now;
+    struct timespec began;
     clock_gettime(CLOCK_MONOTONIC, &began);
     char *at = out;
     while (size) {
@@ -255,10 +280,7 @@ nc_receive(int sock, void *out, size_t size)
             size -= (size_t)got;
             continue;
         }
-        if (got == 0 || errno != EINTR)
-            return -1;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec - began.tv_sec >= PATIENCE)
+        if (got == 0 || errno != EINTR || wait_on(sock, POLLIN, &began))
             return -1;
     }
     return 0;
