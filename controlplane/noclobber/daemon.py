@@ -36,6 +36,11 @@ TICK = 3600.0  # s between two looks at what has become too old
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _ANCILLARY = socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize)
 
+# Plain numbers: the socket module's own are enumerations, slow to combine.
+_CLOEXEC = int(socket.MSG_CMSG_CLOEXEC)
+_CUT = int(socket.MSG_CTRUNC)
+_QUIET = int(socket.MSG_NOSIGNAL)
+
 _ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT}
 
 
@@ -156,7 +161,7 @@ class Daemon:
         while True:
             try:
                 count, ancillary, flags, _ = connection.socket.recvmsg_into(
-                    [self._view], _ANCILLARY, socket.MSG_CMSG_CLOEXEC
+                    [self._view], _ANCILLARY, _CLOEXEC
                 )
             except BlockingIOError:
                 return
@@ -176,7 +181,7 @@ class Daemon:
             if connection.pending:
                 chunk = connection.pending + chunk
             try:
-                if flags & socket.MSG_CTRUNC or len(connection.descriptors) > DESCRIPTORS_MAX:
+                if flags & _CUT or len(connection.descriptors) > DESCRIPTORS_MAX:
                     raise WireError("more descriptors than any question has")
                 self._take(connection, chunk)
             except WireError as error:
@@ -240,10 +245,10 @@ class Daemon:
     def _send(self, connection: Connection, data: bytes) -> None:
         sent = 0
         with contextlib.suppress(BlockingIOError):
-            sent = connection.socket.send(data, socket.MSG_NOSIGNAL)
+            sent = connection.socket.send(data, _QUIET)
         if sent < len(data):
             connection.socket.settimeout(SEND_TIMEOUT)
-            connection.socket.sendall(data[sent:], socket.MSG_NOSIGNAL)
+            connection.socket.sendall(data[sent:], _QUIET)
             connection.socket.setblocking(False)
 
     def _drop(self, connection: Connection) -> None:

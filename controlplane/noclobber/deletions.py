@@ -61,7 +61,7 @@ class Deletions:
             return None, Ruling(Verdict.ALLOW, 1)  # the store has let it go
         try:
             size = os.fstat(fd).st_size
-            facts = make(replace(asked, fd=fd, start=0, end=size), (tomb.key, tomb.stamp))
+            facts = make(asked._replace(fd=fd, start=0, end=size), (tomb.key, tomb.stamp))
             # A number that is in use again was let go by everybody.
             reused = identify(version(os.fstat(asked.fd)))[0] == tomb.key
             ruling = self._ruling(facts, may_be_open=not reused)

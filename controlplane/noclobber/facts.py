@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat as modes
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from noclobber import coverage, origins
 from noclobber.copies import Copies
@@ -37,8 +37,7 @@ SCOPE_AFTER = 8  # questions of one process before a scope is looked for
 _LEAVES_INODE = frozenset((C.NC_OP_RENAME, C.NC_OP_EXCHANGE, C.NC_OP_DELETE))
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """May `image` of `session` replace what `fd` is open on? `path` and
     `other` (a rename's source) are what the process calls them."""
 

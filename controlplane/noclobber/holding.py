@@ -51,8 +51,8 @@ class Holding:
         self._reads_count = reads_count
         self._command = command
         depth = Depth()
-        self._held = Settled[tuple[Key, Stamp], Coverage](depth)
-        self._own = Settled[int, bool](depth)  # by the number of the write
+        self._held: Settled[tuple[Key, Stamp], Coverage] = Settled(depth)
+        self._own: Settled[int, bool] = Settled(depth)  # by the number of the write
 
     def held(self, key: Key, stamp: Stamp) -> Coverage:
         """The bytes of that version that the session wrote."""
@@ -92,6 +92,10 @@ class Holding:
         spoken_for: Coverage = coverage.NOTHING  # whose writer has said so
         stamps: list[Stamp] = []
         authors = self._ledger.authors(key, stamp)
+        if len(authors) == 1 and authors[0].begins and authors[0].stamp == stamp:
+            # The usual one, made at one go: no need to replay anything.
+            whole = coverage.whole(authors[0].size)
+            return whole if self._is_own(authors[0], key) else coverage.NOTHING
         for place, write in enumerate(authors):
             size, start = write.size, write.start
             linked = any(s[:SIZE_MTIME] == write.opened[:SIZE_MTIME] for s in stamps)
@@ -152,9 +156,12 @@ class Holding:
         """Whether it was made from an older content that was not known."""
         facts = self._ledger
         # Nearly always nobody read what was not known: no lineage is needed.
+        stood = facts.pasts(key)
+        if not any(map(facts.has_reads, stood)):
+            return False
         unknown = {
             read.token
-            for other in facts.pasts(key)
+            for other in stood
             for read in facts.reads(other)
             if read.ranges
             # What came later went into no earlier writing.

@@ -117,6 +117,34 @@ def test_git_stands_behind_a_viewed_file(attested, file):
     assert talker(attested, "voiced").ask(file).verdict == DENY
 
 
+def test_what_git_ignores_is_not_protected_from_programs(attested):
+    built = attested.tree / "build" / "out"
+    built.parent.mkdir()
+    built.write_bytes(TEXT)
+    (attested.tree / ".gitignore").write_text("build/\n")
+    subprocess.run(["git", "init", "-q"], cwd=attested.tree, check=True)
+    answer = talker(attested).ask(built)
+    assert (answer.row, answer.scope) == (2, os.fsencode(built.parent))
+    assert talker(attested, "voiced").ask(built).row == 9
+
+
+def test_who_asks_about_own_files_again_and_again_is_told_where_it_need_not(attested):
+    built = attested.tree / "build"
+    built.mkdir()
+    (attested.tree / ".gitignore").write_text("build/\n")
+    subprocess.run(["git", "init", "-q"], cwd=attested.tree, check=True)
+    writer, scopes = talker(attested), []
+    for number in range(20):
+        writer.create(built / str(number), TEXT)
+        scopes.append(writer.ask(built / str(number)).scope)
+    assert scopes[0] == b"" and os.fsencode(built) in scopes
+
+
+def test_the_configuration_leaves_out(attested, file):
+    (attested.tree / "noclobber.toml").write_text('unprotected = ["f"]\n')
+    assert talker(attested, "voiced").ask(file).row == 2
+
+
 def test_a_copy_that_stands_keeps_the_old_bytes(attested, file):
     copy = attested.tree / "f.bak"
     cp = talker(attested)
