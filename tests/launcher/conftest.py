@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import selectors
+import signal
 import socket
 import subprocess
 import threading
@@ -20,6 +21,14 @@ from noclobber import wire
 from noclobber.wire import C
 
 WAIT = 20.0  # seconds; what takes longer never comes
+
+
+@pytest.fixture(autouse=True)
+def hangups() -> Iterator[None]:
+    """A hang-up ends programs, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @dataclass(frozen=True)

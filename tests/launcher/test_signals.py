@@ -109,7 +109,9 @@ def test_the_launcher_stops_and_goes_on_with_the_command(start: Any) -> None:
 
 
 def test_a_stop_signal_to_the_launcher_stops_the_command(start: Any) -> None:
-    process = start("bash", "-c", "echo $$; sleep 0.5; echo on", text=True)
+    # In a group of its own below this one: an orphaned group cannot be stopped.
+    text = "echo $$; sleep 0.5; echo on"
+    process = start("bash", "-c", text, text=True, preexec_fn=os.setpgrp)
     command = int(process.stdout.readline())
     process.send_signal(signal.SIGTSTP)
     _, status = os.waitpid(process.pid, os.WUNTRACED)
