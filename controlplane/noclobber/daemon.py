@@ -29,7 +29,9 @@ BUFFER = 256 << 10  # bytes taken in by one system call
 DESCRIPTORS_MAX = 16  # that one connection may have sent and nobody used yet
 BACKLOG = 1024
 GRACE = 0.002  # s without a word before the journal is committed
+RETRY = 1.0  # s between two tries to commit on a full disk
 LONGEST = 0.05  # s that a report may wait for its commit when others press
+PAUSE = 0.05  # s
 SEND_TIMEOUT = 2.0  # s for an answer that the other end does not take
 TICK = 3600.0  # s between two looks at what has become too old
 
@@ -84,7 +86,8 @@ class Daemon:
         tidied = last_commit = time.monotonic()
         while not self._stopping:
             dirty = self._guard.dirty
-            if not self._poll(GRACE if dirty else TICK):
+            patience = (RETRY if self._guard.failing else GRACE) if dirty else TICK
+            if not self._poll(patience):
                 self._guard.commit()
                 last_commit = time.monotonic()
                 if last_commit - tidied > TICK:
@@ -96,7 +99,7 @@ class Daemon:
                 self._poll(0)
                 while self._waiting:
                     self._answer(*self._waiting.popleft())
-            if dirty and time.monotonic() - last_commit > LONGEST:
+            if dirty and not self._guard.failing and time.monotonic() - last_commit > LONGEST:
                 self._guard.commit()
                 last_commit = time.monotonic()
         self._guard.close()
@@ -135,6 +138,7 @@ class Daemon:
                 return
             except OSError as error:
                 log(f"accept: {error}")
+                time.sleep(PAUSE)  # no descriptor is free: they do not come by spinning
                 return
             self._join(end)
 

@@ -148,6 +148,11 @@ class Guard:
         """Whether reports wait to be written to disk."""
         return self.journal.dirty
 
+    @property
+    def failing(self) -> bool:
+        """Whether they could not be written the last time."""
+        return self.journal.failing
+
     def commit(self) -> None:
         """Writes the reports that wait."""
         self.journal.commit()

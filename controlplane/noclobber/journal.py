@@ -115,6 +115,11 @@ class Journal:
         """Whether anything waits for `commit`."""
         return bool(self._waiting)
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last `commit` failed."""
+        return bool(self._failing)
+
     def commit(self) -> None:
         """Writes what is waiting. On failure (a full disk) it stays waiting,
         `trouble` says so, and the session goes on in memory."""
@@ -142,7 +147,7 @@ class Journal:
             self._db = None
 
     def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path)
+        db = sqlite3.connect(self.path, timeout=0)  # no verdict waits for it
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.executescript(_SCHEMA)

@@ -26,6 +26,7 @@ from noclobber.wire import C, WireError
 
 START_TIMEOUT = 10.0  # s until a started daemon accepts
 STOP_TIMEOUT = 10.0  # s until a stopped one is gone
+LOG_LIMIT = 1 << 20  # bytes; a longer log is put aside at the next start
 REPLY_TIMEOUT = 5.0  # s for the reply to a request
 _READY = b"ready"
 _POLL = 0.02  # s
@@ -230,6 +231,8 @@ def run(ready: int) -> int:
 def _give_up_descriptors(kept: int) -> None:
     """Closes whatever was inherited; input from nowhere, output to the log."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    if log_file().exists() and log_file().stat().st_size > LOG_LIMIT:
+        log_file().replace(log_file().with_suffix(".log.old"))
     out = os.open(log_file(), flags, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     for target, source in ((0, null), (1, out), (2, out)):

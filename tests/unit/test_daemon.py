@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import time
 from pathlib import Path
@@ -320,3 +321,35 @@ def test_a_cut_off_receipt_is_told_of_and_the_others_are_there(running, file):
     done = running.cli("log", "--json")
     assert len(done.stdout.splitlines()) == 2
     assert "line 2" in done.stderr
+
+
+def test_a_disk_that_takes_nothing_costs_no_rest_and_the_session_goes_on(running, file):
+    running.talker().read(file, (0, 103))
+    time.sleep(0.2)
+    ledger = running.state / "ledger.db"
+    lock = sqlite3.connect(ledger, timeout=0)
+    lock.execute("BEGIN EXCLUSIVE")  # stands for a disk that takes no more
+    try:
+        for _ in range(3):
+            assert running.talker().ask(file).verdict == DENY
+        before = cpu(pid_of(running))
+        time.sleep(1)
+        assert cpu(pid_of(running)) - before < 0.5
+    finally:
+        lock.rollback()
+        lock.close()
+
+
+def cpu(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_old_log_is_put_aside(stopped):
+    stopped.state.mkdir(parents=True)
+    log = stopped.state / "daemon.log"
+    log.write_bytes(b"x" * (2 << 20))
+    stopped.start()
+    assert log.stat().st_size < 1000
+    assert log.with_name("daemon.log.old").stat().st_size == 2 << 20
