@@ -24,11 +24,19 @@ WAIT = 20.0  # seconds; what takes longer never comes
 
 
 @pytest.fixture(autouse=True)
-def hangups() -> Iterator[None]:
-    """A hang-up ends programs, also where the tests run under nohup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def dispositions() -> Iterator[None]:
+    """Signals end programs, also where the tests run under nohup or behind a
+    shell's `&`, which have them ignored."""
+    wanted = {
+        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGQUIT: signal.SIG_DFL,
+        signal.SIGTSTP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, action) for number, action in wanted.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, action in before.items():
+        signal.signal(number, action)
 
 
 @dataclass(frozen=True)
