@@ -43,6 +43,7 @@ _CLOEXEC = int(socket.MSG_CMSG_CLOEXEC)
 _CUT = int(socket.MSG_CTRUNC)
 _QUIET = int(socket.MSG_NOSIGNAL)
 
+_QUESTION: int = C.NC_QUESTION
 _ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT}
 
 
@@ -202,6 +203,11 @@ class Daemon:
     def _take(self, connection: Connection, chunk: bytes) -> None:
         found, end = wire.records(chunk, len(chunk))
         connection.pending = chunk[end:]
+        if len(found) == 1 and found[0][0] == _QUESTION:  # the usual one
+            self._waiting.append(
+                (connection, _QUESTION, chunk[:end] if end < len(chunk) else chunk)
+            )
+            return
         asks = [r for r in found if r[0] in _ASKS]
         if len(asks) < len(found):
             self._guard.take(connection.speaker, chunk[:end], found)

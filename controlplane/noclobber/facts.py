@@ -15,11 +15,11 @@ from noclobber import coverage, origins
 from noclobber.copies import Copies
 from noclobber.coverage import Coverage
 from noclobber.evidence import is_interactive
-from noclobber.files import CONTENT_LIMIT, content_of, open_files, reads_through, version
+from noclobber.files import CONTENT_LIMIT, content_of, identity, open_files, reads_through
 from noclobber.gitguard import git_holds
 from noclobber.guarded import Guarded
-from noclobber.holding import Holding
-from noclobber.ledger import Image, Key, Stamp, identify
+from noclobber.holding import Holding, Origin
+from noclobber.ledger import Image, Key, Stamp
 from noclobber.lineage import Lineage
 from noclobber.once import once
 from noclobber.protected import Place, Standing
@@ -68,7 +68,7 @@ class Gathered:
         self.guarded = guarded
         self.stat = os.fstat(asked.fd)
         # Of what was deleted `asked.fd` is open on the kept content.
-        self.key, self.stamp = deleted or identify(version(self.stat))
+        self.key, self.stamp = deleted or identity(self.stat)
         self.size = self.stat.st_size
 
     # The rows' facts.
@@ -92,6 +92,12 @@ class Gathered:
 
     @once
     def held(self) -> bool:
+        ledger = self.session.ledger
+        sole = ledger.sole_author(self.key, self.stamp)
+        if sole and (author := ledger.images.get(sole.token)):
+            found = origins.origin(author, sole)
+            if found in (Origin.MAKES, Origin.BRINGS):
+                return found is Origin.MAKES
         return coverage.covers(self.authored, 0, self.size)
 
     @once
@@ -271,7 +277,7 @@ class Gathered:
         """Tokens of the images whose reading stands behind W."""
         tokens = self.lineage.of([self.image.token])
         if self.asked.source_fd is not None:
-            source: tuple[Key, Stamp] = identify(version(os.fstat(self.asked.source_fd)))
+            source: tuple[Key, Stamp] = identity(os.fstat(self.asked.source_fd))
             tokens |= self.lineage.of_source(*source)
         for source in self._sources:
             tokens |= self.lineage.of_source(*source)
@@ -280,7 +286,7 @@ class Gathered:
     @once
     def _open(self) -> list[tuple[str, Key, Stamp]]:
         """The regular files that W has open, their fdinfo's names first."""
-        return [(fdinfo, *identify(version(stat))) for fdinfo, stat in open_files(self.asked.pid)]
+        return [(fdinfo, *identity(stat)) for fdinfo, stat in open_files(self.asked.pid)]
 
     @property
     def _sources(self) -> list[tuple[Key, Stamp]]:

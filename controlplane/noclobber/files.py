@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import stat as modes
 
+from noclobber import wire
+from noclobber.ledger import KEY_SIZE
 from noclobber.wire import Version
 
 CONTENT_LIMIT = 64 << 20  # bytes; of a larger file no content is looked at
@@ -14,6 +16,14 @@ CONTENT_LIMIT = 64 << 20  # bytes; of a larger file no content is looked at
 def version(stat: os.stat_result) -> Version:
     """The version that a stat result tells of."""
     return Version(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+
+
+def identity(stat: os.stat_result) -> tuple[bytes, bytes]:
+    """The same as the ledger keeps it: key and stamp."""
+    raw = wire.VERSION.pack(
+        stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+    )
+    return raw[:KEY_SIZE], raw[KEY_SIZE:]
 
 
 def content_of(fd: int, size: int) -> bytes | None:

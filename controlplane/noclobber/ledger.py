@@ -357,6 +357,21 @@ class Ledger:
         moved = self._restamped.get(key)
         return moved is not None and (one in moved or other in moved)
 
+    def sole_author(self, key: Key, stamp: Stamp) -> Write | None:
+        """The writing that made that version at one go, from an image whose
+        file nobody ever read: the usual case, told without any replay."""
+        writes = self.writes.get(key)
+        if not writes or key in self._reads:
+            return None
+        last = writes[-1]
+        if last.stamp != stamp or last.again or not last.begins:
+            return None
+        if len(writes) > 1 and writes[-2].within(last):
+            return None
+        if self.history and any(name in self.history for name in self.names[key]):
+            return None
+        return last
+
     def was_known(self, key: Key, stamp: Stamp, command: bytes = b"") -> bool:
         """Whether that version was found to be known whole when it went, by
         what `command` had not only just printed itself."""
