@@ -54,14 +54,16 @@ opened(FILE *stream, const char *path, const char *mode)
         return stream;
     int fd = fileno(stream);
     int flags = flags_of(mode);
-    nc_note_open(fd, AT_FDCWD, path, flags & ~O_TRUNC, 0);
-    if (!nc_is_guest())
-        follow(stream, fd, nc_fd_get(fd));
     if ((flags & O_ACCMODE) != O_RDONLY && is_refused(fd, flags)) {
+        if (!nc_is_guest()) /* the old bytes in it are not our writing */
+            nc_fd_set(fd, NC_NOTHING);
         fclose(stream);
         errno = EPERM;
         return NULL;
     }
+    nc_note_open(fd, AT_FDCWD, path, flags & ~O_TRUNC, 0);
+    if (!nc_is_guest())
+        follow(stream, fd, nc_fd_get(fd));
     return stream;
 }
 

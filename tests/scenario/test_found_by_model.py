@@ -31,3 +31,15 @@ def test_what_a_command_printed_and_then_edited_is_known_to_the_next(guard: Any)
     assert guard.shell("cat f; sed -i 's/line 3$/three/' f").returncode == 0
     assert guard.shell("printf new > f").returncode == 0
     assert guard.denied() == []
+
+
+def test_what_was_put_back_under_a_stream_is_not_its_writing(guard: Any) -> None:
+    """tee closed the stream of the creation that was refused, reported the old
+    bytes in it as written by it, and they were the session's own from then on."""
+    (guard.tree / "f").write_text(FILE)
+    assert guard.shell("head -n 50 f").returncode == 0
+    assert guard.shell("rm f").returncode == 0
+    assert guard.shell("set -o pipefail; printf new | tee f").returncode != 0
+    assert guard.shell("printf new > f").returncode != 0
+    assert guard.denied() == [str(guard.tree / "f")] * 2
+    assert (guard.tree / "f").read_text() == FILE
