@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from noclobber import rule, snapshots, tombs
@@ -79,7 +78,7 @@ class Deletions:
             return Ruling(Verdict.ALLOW, 6)
         ruling = rule.decide(facts)
         # What a snapshot would keep has been kept since the deletion.
-        return ruling if ruling.verdict is Verdict.DENY else replace(ruling, verdict=Verdict.ALLOW)
+        return ruling if ruling.verdict is Verdict.DENY else ruling._replace(verdict=Verdict.ALLOW)
 
     def keep(self, facts: Gathered, ident: str) -> str:
         """Keeps what is deleted: by a link where that can be, else a copy.

@@ -9,9 +9,8 @@ for, so a row that decides early pays for nothing below it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Kind(Enum):
@@ -31,8 +30,7 @@ class Verdict(Enum):
     SNAPSHOT = 2  # allow, after the old content was kept
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(NamedTuple):
     """A verdict, and the row of the table (1 to 11) that gave it."""
 
     verdict: Verdict
