@@ -5,6 +5,7 @@
 #   demo      a refusal, and what passes, on a real tree
 #   test      everything that pytest runs, then `check`
 #   check     formatters, linters, types
+#   soak      the random model's test, 25 times as long (STEPS=N)
 #   sanitize  the launcher's and the shim's tests against an ASan and UBSan build
 #   bench     measured against bare (BENCH=--quick: in under a minute)
 #   clean     takes out what was built, and .venv
@@ -116,7 +117,7 @@ $(INSTALLED_DEV): pyproject.toml tests/setup | $(INSTALLED)
 
 # ---- What people run ---------------------------------------------------
 
-.PHONY: demo test check sanitize bench clean
+.PHONY: demo test check soak sanitize bench clean
 demo: $(INSTALLED)
 	$(RUN) tests/demo.sh
 
@@ -158,6 +159,11 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 	    python -m pytest tests/interpose || status=1; \
 	cat "$$reports".* 2>/dev/null && status=1; \
 	exit $$status
+
+STEPS := 50000
+soak: $(INSTALLED) $(INSTALLED_DEV)
+	$(RUN) NOCLOBBER_MODEL_STEPS=$(STEPS) \
+	    python -m pytest -s tests/scenario/test_model.py
 
 bench: $(INSTALLED) $(INSTALLED_DEV)
 	$(RUN) python tests/bench --json $(BUILD)/bench.json $(BENCH)
