@@ -40,7 +40,7 @@ class Deletions:
             return []
         tomb = Tomb(facts.key, facts.stamp, facts.stat.st_mode, snapshot)
         path = facts.asked.path
-        earlier = [p for p in ledger.paths(facts.key) if p != path and not os.path.lexists(p)]
+        earlier = [p for p in ledger.left(facts.key) if p != path and not os.path.lexists(p)]
         laid = [(name, tomb) for name in (path, *earlier)]
         ledger.tombs.update(laid)
         return laid

@@ -288,7 +288,7 @@ class Guard:
     def _replaced(self, speaker: Speaker, facts: Gathered, ruling: Ruling) -> None:
         asked = facts.asked
         later = ruling.row in (4, 5, 6) and not facts.known_before and facts.known_now
-        known = later or (ruling.row in (3, 4) and _is_whole(facts))
+        known = later or ruling.row == 3 or (ruling.row == 4 and facts.known_before)
         if asked.op == C.NC_OP_UPDATE and not known:
             return
         if ruling.row == 3 and asked.op in _IN_PLACE:
@@ -366,10 +366,6 @@ def _outlives_git(facts: Gathered, ruling: Ruling) -> bool:
         and facts.text
         and facts.viewed
     )
-
-
-def _is_whole(facts: Gathered) -> bool:
-    return facts.asked.start == 0 and facts.asked.end >= facts.size
 
 
 def _packed(what: Replaced) -> bytes:

@@ -41,6 +41,7 @@ WRITES_KEPT = 128  # reports of one file's writers
 KNOWN_KEPT = 64  # versions of one file
 
 FRESH: int = C.NC_CREATED | C.NC_TRUNCATED
+_ENDS = frozenset((C.NC_OP_RENAME, C.NC_OP_DELETE))  # of the file at that name
 
 
 def identify(version: Version) -> tuple[Key, Stamp]:
@@ -184,6 +185,7 @@ class Ledger:
         self.pipes: dict[int, list[tuple[int, int, int]]] = {}  # ino: token, end, bytes
         self.history: dict[bytes, dict[Key, Stamp]] = {}  # what stood there, as it was first
         self.names: dict[Key, list[bytes]] = {}
+        self._left: dict[Key, list[bytes]] = {}
         self.links: dict[Key, list[tuple[bytes, bytes]]] = {}
         self.known: dict[Key, dict[Stamp, bytes]] = {}  # not to that command
         self.tombs: dict[bytes, Tomb] = {}
@@ -267,10 +269,12 @@ class Ledger:
         elif old:
             self._name(key, old)
             self._stood(old, key, stamp)
+            self._left.setdefault(key, []).append(old)
 
     def gone(self, key: Key, stamp: Stamp, path: bytes) -> None:
         """A name was deleted."""
         self.seq += 1
+        self._left.pop(key, None)
         if path:
             self._stood(path, key, stamp)
             self._name(key, path)
@@ -287,6 +291,8 @@ class Ledger:
         if what.path and what.op != C.NC_OP_UPDATE:
             self._stood(what.path, what.key, what.stamp)
             self._name(what.key, what.path)
+            if what.op in _ENDS:
+                self._left.pop(what.key, None)
         if what.known:
             known = self.known.setdefault(what.key, {})
             known[what.stamp] = self._command_of(what.token) if what.later else b""
@@ -388,6 +394,11 @@ class Ledger:
     def paths(self, key: Key) -> list[bytes]:
         """Names that the file is or was known by."""
         return self.names.get(key, [])
+
+    def left(self, key: Key) -> list[bytes]:
+        """Names that the file was moved away from. Its number may have been
+        another file's before: that one's names are not among them."""
+        return self._left.get(key, [])
 
     def past(self, key: Key, path: bytes) -> set[Key]:
         """The file itself and every other that stood at that path."""

@@ -43,3 +43,26 @@ def test_what_was_put_back_under_a_stream_is_not_its_writing(guard: Any) -> None
     assert guard.shell("printf new > f").returncode != 0
     assert guard.denied() == [str(guard.tree / "f")] * 2
     assert (guard.tree / "f").read_text() == FILE
+
+
+def test_a_tombstone_is_laid_at_no_name_of_another_file_of_that_number(guard: Any) -> None:
+    """Files get the numbers of files that are gone: when a temporary file was
+    deleted, a tombstone lay at a name that its number had had long before."""
+    (guard.tree / "d").write_text(FILE)
+    for name in "abc":
+        (guard.tree / name).write_text(FILE.replace("line", name))
+        done = guard.shell(f"sed s/1/2/ {name} > t && mv t {name} && mv {name} {name}2")
+        assert done.returncode == 0
+    assert guard.shell("head -n 9 d > t; head -n 4 t; rm t").returncode == 0
+    for name in "abc":
+        done = guard.shell(f"cp d {name}")
+        assert done.returncode == 0, done.stderr
+        assert (guard.tree / name).read_text() == FILE
+
+
+def test_what_is_left_of_a_known_file_after_its_end_was_cut_off_is_known(guard: Any) -> None:
+    """Nothing that was printed ends as the cut line does."""
+    (guard.tree / "f").write_text("the same line\n" * 400)
+    assert guard.shell("cat f").returncode == 0
+    assert guard.shell("truncate -s 1234 f").returncode == 0
+    assert guard.shell("printf new > f").returncode == 0
