@@ -290,7 +290,8 @@ converse(const struct nc_ask *ask, struct nc_reply *reply)
             if (errno != EMFILE && errno != ENFILE)
                 return -1;
             int failed = nc_apart(batch, used, ask, reply);
-            used = borrowed = 0;
+            if (!failed)
+                used = borrowed = 0;
             return failed;
         }
         int sent = !nc_send(sock, batch, used, NULL, 0);

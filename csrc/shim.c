@@ -241,7 +241,8 @@ start(int arguments, char **argv, char **environment)
     nc_process.argv = argv;
     nc_process.is_shell = arguments > 0 && is_shell(argv[0]);
     nc_process.stdin_is_script = nc_process.is_shell && obeys_stdin();
-    nc_process.fail_open = nc_environment_get("NOCLOBBER_FAIL") != NULL;
+    const char *fail = nc_environment_get("NOCLOBBER_FAIL");
+    nc_process.fail_open = fail && !strcmp(fail, "open");
     nc_hello_start(nc_environment_get("NOCLOBBER_SESSION"),
                    nc_environment_get("NOCLOBBER_COMMAND"));
     nc_connect_start(nc_environment_get("NOCLOBBER_SOCKET"),

@@ -106,6 +106,8 @@ class Guard:
             name = speaker.session.id if speaker.session else b""
             if name:
                 self.journal.add(Entry(speaker.id, name, now, speaker.pid, RECORDS, chunk))
+        if found[0][0] == C.NC_COMMAND:
+            self.commit()  # who does not know a session's roots protects nothing
         if any(kind in _MOVES_NAMES for kind, *_ in found):
             self._show_tombs()
 
@@ -118,6 +120,8 @@ class Guard:
             raise WireError("a question before the hello")
         if not fds or op not in OPS:
             raise WireError("a question about nothing")
+        if not session.roots:  # lost with a daemon that was killed: no answer is a refusal
+            raise WireError("a question of a session without a command")
         asked = Question(
             op, path, source, start, end, fds[0], fds[1] if len(fds) > 1 else None, image.pid
         )
@@ -133,7 +137,9 @@ class Guard:
             text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
             if op == C.NC_OP_DELETE:
                 self._laid(speaker, facts, receipt.snapshot)
-        if ruling.verdict is not Verdict.DENY and ruling.row >= 3:
+        if ruling.verdict is Verdict.DENY:
+            self.commit()  # what it rests on must outlive this daemon
+        elif ruling.row >= 3:
             self._replaced(speaker, facts, ruling)
         return wire.answer(ident, ruling.verdict.value, ruling.row, facts.scope, text)
 
