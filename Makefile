@@ -163,7 +163,7 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 STEPS := 50000
 soak: $(INSTALLED) $(INSTALLED_DEV)
 	$(RUN) NOCLOBBER_MODEL_STEPS=$(STEPS) \
-	    python -m pytest -s tests/scenario/test_model.py
+	    python -m pytest -s tests/scenario/soak_model.py
 
 bench: $(INSTALLED) $(INSTALLED_DEV)
 	$(RUN) python tests/bench --json $(BUILD)/bench.json $(BENCH)

@@ -1,4 +1,4 @@
-"""What test_model.py found, each as the shortest work that shows it."""
+"""What soak_model.py found, each as the shortest work that shows it."""
 
 from __future__ import annotations
 
