@@ -107,7 +107,10 @@ nc_environment(char *const *given, char **room, char *preload)
         char *entry = given[i];
         room[at++] = entry;
         if (*entry == 'N') {
-            has_session |= !strncmp(entry, "NOCLOBBER_SESSION=", 18);
+            if (!strncmp(entry, "NOCLOBBER_SESSION=", 18)) {
+                has_session |= entry[18] != 0;
+                at -= !entry[18]; /* emptied: as good as taken out */
+            }
             has_lifeline |= !strncmp(entry, "NOCLOBBER_LIFELINE=", 19);
         } else if (*entry == 'A') {
             has_asan |= !strncmp(entry, ASAN, sizeof ASAN - 1);

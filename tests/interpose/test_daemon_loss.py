@@ -196,7 +196,7 @@ def test_a_signal_that_arrives_while_waiting_is_not_lost(guard, build):
 
 
 def test_what_was_reported_counts_after_a_restart(guard, worker):
-    half, whole, asked = files(guard, "half", "whole", "asked")
+    half, _, asked = files(guard, "half", "whole", "asked")
     assert worker.do("read", "half", str(HALF)) == "0"
     assert worker.do("read", "whole", "0") == "0"
     assert worker.do("read", "asked", str(HALF)) == "0"
