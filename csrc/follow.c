@@ -121,20 +121,32 @@ is_foreground(const struct follower *follower)
     return front < 0 || front == getpgrp();
 }
 
+/* A terminal's key, a hang-up, a limit: not somebody's kill(2). */
+static bool
+is_from_kernel(const struct event *event)
+{
+#ifdef __linux__
+    return event->code > 0;
+#else
+    return event->sender == 0;
+#endif
+}
+
 static void
-pass_to_terminal(struct follower *follower, const struct event *event)
+pass_to_terminal(struct follower *follower, const struct event *event,
+                 bool grouped)
 {
     struct termios modes;
     int kind = NC_SIGNALLED;
     /* A terminal that is gone: the pump sees it, too, and hangs up its own. */
-    if (event->number == SIGHUP && event->code > 0 &&
+    if (event->number == SIGHUP && is_from_kernel(event) &&
         tcgetattr(follower->pump->pty.terminal, &modes) < 0)
         return;
     if (event->number == SIGWINCH)
         kind = NC_RESIZED;
-    else if (event->code > 0)
+    else if (is_from_kernel(event))
         kind = NC_TYPED_SIGNAL;
-    else if (nc_was_to_group(&follower->witness, event->number))
+    else if (grouped)
         kind = NC_GROUP_SIGNAL;
     if (event->number == SIGCONT)
         nc_say_word(follower->control, NC_FOREGROUND, is_foreground(follower));
@@ -154,23 +166,27 @@ pass(struct follower *follower, const struct event *event)
             end_as(event->number);
         return;
     }
+    bool grouped = nc_was_to_group(&follower->witness, event->number);
     if (follower->terminal) {
-        pass_to_terminal(follower, event);
+        pass_to_terminal(follower, event, grouped);
         return;
     }
     /* The terminal's reach the whole group, and the kernel's are our own. */
-    if (event->code > 0 || nc_was_to_group(&follower->witness, event->number))
+    if (is_from_kernel(event) || grouped)
         return;
     if (event->sender == follower->command) {
         /* It means its parent: that would be ours. */
         kill(getppid(), event->number);
         return;
     }
+#ifdef __linux__
     union sigval value = {.sival_int = event->value};
-    if (event->code == SI_QUEUE)
+    if (event->code == SI_QUEUE) {
         sigqueue(follower->command, event->number, value);
-    else
-        kill(follower->command, event->number);
+        return;
+    }
+#endif
+    kill(follower->command, event->number);
 }
 
 /* What was typed ahead for whoever comes after the command. Only some systems
@@ -340,10 +356,8 @@ nc_follow(struct nc_pump *pump)
     follower.control = pump->launcher_end = nc_move_high(control[0]);
     pump->control = nc_move_high(control[1]);
     pump->launcher = getpid();
-    if (pipe2(events, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (nc_pipe(events, false) < 0)
         return;
-    events[0] = nc_move_high(events[0]);
-    events[1] = nc_move_high(events[1]);
 
     sigset_t all;
     struct sigaction plain = {.sa_handler = SIG_DFL};

@@ -24,6 +24,22 @@ nc_move_high(int fd)
     return high;
 }
 
+int
+nc_pipe(int ends[2], bool blocking)
+{
+    if (pipe(ends) < 0)
+        return -1;
+    ends[0] = nc_move_high(ends[0]);
+    ends[1] = nc_move_high(ends[1]);
+    if (ends[0] < 0 || ends[1] < 0)
+        return -1;
+    if (!blocking) {
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    }
+    return 0;
+}
+
 static bool
 is_kept(int fd, const int *kept, size_t count)
 {

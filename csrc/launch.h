@@ -26,12 +26,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* Exit statuses of our own, as of env(1) and timeout(1). */
 #define NC_EXIT_FAILED 125
 #define NC_EXIT_CANNOT_EXECUTE 126
 #define NC_EXIT_NOT_FOUND 127
+
+#ifndef MSG_NOSIGNAL /* macOS; SIGPIPE is ignored or caught there */
+#define MSG_NOSIGNAL 0
+#endif
 
 #define NC_SEND_MS 2000      /* a daemon that takes longer is as good as lost */
 #define NC_SHOWN_LIMIT 30000 /* bytes a command, unless --shown-limit */
@@ -89,6 +94,8 @@ char **nc_split_list(const char *list, size_t *count);
  * closed and are the command's then, and so are the numbers it expects next.
  * The old one is closed; -1 is passed through. */
 int nc_move_high(int fd);
+/* A pipe of such descriptors. Returns 0, or -1 with errno. */
+int nc_pipe(int ends[2], bool blocking);
 /* Close every descriptor but the `count` of `kept`, in any order, -1 allowed. */
 void nc_close_all_but(const int *kept, size_t count);
 

@@ -96,10 +96,10 @@ carry(struct nc_pump *pump, int fd, enum nc_target target, unsigned tag)
     struct nc_stream *stream = &pump->streams[pump->count];
     int ends[2];
     *stream = (struct nc_stream){.from = -1, .to = -1, .given = -1};
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (nc_pipe(ends, true) < 0)
         return false;
-    stream->from = nc_move_high(ends[0]);
-    stream->given = nc_move_high(ends[1]);
+    stream->from = ends[0];
+    stream->given = ends[1];
     stream->to = nc_move_high(dup(fd));
     stream->target = target;
     stream->tag = tag;

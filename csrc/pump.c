@@ -324,10 +324,8 @@ nc_pump_run(struct nc_pump *pump)
     close(pump->launcher_end);
     state.spool = nc_spool_new(pump->launch);
     if (terminal) {
-        if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
+        if (nc_pipe(wake, false) < 0)
             _exit(NC_EXIT_FAILED);
-        wake[0] = nc_move_high(wake[0]);
-        wake[1] = nc_move_high(wake[1]);
         struct sigaction action = {.sa_handler = on_child};
         sigaction(SIGCHLD, &action, NULL);
         nc_pty_start(pump);

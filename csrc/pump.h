@@ -112,12 +112,13 @@ void nc_become(const struct nc_pump *pump) __attribute__((noreturn));
 
 /* witness.c. To be called with all signals blocked. */
 struct nc_witness {
-    pid_t pid;     /* 0 or less: there is none */
-    int testimony; /* it writes each signal's number here */
+    pid_t pid;       /* 0 or less: there is none */
+    int testimony;   /* it writes each signal's number here */
+    bool seen[NSIG]; /* of those that it wrote and nobody has asked about */
 };
 void nc_call_witness(struct nc_witness *witness);
 /* Whether signal `number`, which has reached us, went to our whole group. */
-bool nc_was_to_group(const struct nc_witness *witness, int number);
+bool nc_was_to_group(struct nc_witness *witness, int number);
 void nc_dismiss(struct nc_witness *witness);
 
 /* pump.c: the pump's whole life. */

@@ -214,10 +214,8 @@ static int
 start(const char *starter)
 {
     int report[2];
-    if (pipe(report) < 0)
+    if (nc_pipe(report, true) < 0)
         return -1;
-    report[0] = nc_move_high(report[0]);
-    report[1] = nc_move_high(report[1]);
     pid_t middle = fork();
     if (middle == 0) {
         setsid();

@@ -74,9 +74,9 @@ nc_call_witness(struct nc_witness *witness)
     static struct duty duty; /* outlives this call, for it is shared */
     int ends[2];
     witness->testimony = -1;
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (nc_pipe(ends, false) < 0)
         return;
-    witness->testimony = nc_move_high(ends[0]);
+    witness->testimony = ends[0];
     duty.testimony = ends[1];
     duty.launcher = getpid();
     witness->pid = start(&duty);
@@ -84,20 +84,24 @@ nc_call_witness(struct nc_witness *witness)
 }
 
 bool
-nc_was_to_group(const struct nc_witness *witness, int number)
+nc_was_to_group(struct nc_witness *witness, int number)
 {
-    bool seen = false;
     if (witness->pid <= 0 || kill(witness->pid, PROBE) < 0)
         return false;
     struct pollfd ready = {.fd = witness->testimony, .events = POLLIN};
-    while (poll(&ready, 1, PROBE_MS) > 0 || errno == EINTR) {
-        char byte;
-        ssize_t got = read(witness->testimony, &byte, 1);
-        if (got == 0 || (got == 1 && byte == (char)PROBE))
+    for (;;) {
+        int any = poll(&ready, 1, PROBE_MS);
+        if (any < 0 && errno == EINTR)
+            continue;
+        unsigned char byte;
+        if (any <= 0 || read(witness->testimony, &byte, 1) <= 0 ||
+            byte == PROBE)
             break;
-        seen = seen || (got == 1 && byte == (char)number);
-        errno = 0;
+        if (byte < NSIG)
+            witness->seen[byte] = true;
     }
+    bool seen = witness->seen[number];
+    witness->seen[number] = false;
     return seen;
 }
 

@@ -49,6 +49,19 @@ def test_several_signals_each_arrive_once(start: Any) -> None:
     assert process.stdout.readline() == f"{[int(n) for n in sent]}\n"
 
 
+def test_signals_in_one_breath_are_not_taken_for_one_another(start: Any) -> None:
+    process = start("python3", "-c", COUNT, start_new_session=True, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    # As a harness ends a group that may be stopped; then one to the pid alone.
+    os.killpg(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGHUP)
+    time.sleep(0.1)
+    os.kill(process.pid, signal.SIGHUP)
+    got = sorted(map(int, process.stdout.readline().strip("[]\n").split(", ")))
+    assert got == [signal.SIGHUP, signal.SIGHUP, signal.SIGTERM]
+
+
 def test_a_handler_decides_the_status(start: Any) -> None:
     text = 'trap "echo got; exit 5" TERM; echo up; while :; do sleep .05; done'
     process = start("bash", "-c", text, text=True)

@@ -106,6 +106,7 @@ def at(guard: Any) -> Iterator[Open]:
         made.append(Terminal(words, str(guard.tree), env))
         return made[-1]
 
+    run.guard = guard  # type: ignore[attr-defined]
     yield run
     for terminal in made:
         terminal.close()
@@ -189,6 +190,36 @@ def test_signals_to_the_launcher_reach_the_command(at: Open, number: int) -> Non
         before.wait(WAIT)
 
 
+def test_a_key_reaches_a_command_in_a_pipeline_once(at: Open) -> None:
+    text = """
+import os, signal, time
+count = 0
+def on_signal(number, frame):
+    global count
+    count += 1
+    print("got", count, flush=True)
+signal.signal(signal.SIGINT, on_signal)
+print("up", os.getppid(), flush=True)
+while count < 3:
+    time.sleep(0.02)
+"""
+    Path(guard_of(at).tree, "count.py").write_text(text)
+    words = " ".join(at_command(at, "python3", "count.py"))
+    terminal = at("bash", "-c", f"trap '' INT; {words} | cat", guarded=False)
+    launcher = int(terminal.expect(rb"up (\d+)")[1])
+    time.sleep(0.2)
+    terminal.type(b"\x03")
+    terminal.expect(b"got 1")
+    time.sleep(0.2)
+    os.kill(launcher, signal.SIGINT)
+    terminal.expect(b"got 2")
+    time.sleep(0.2)
+    assert b"got 3" not in terminal.output
+    terminal.type(b"\x03")
+    terminal.expect(b"got 3")
+    assert terminal.end() == 0
+
+
 def test_the_commands_window_is_resized_with_ours(at: Open) -> None:
     text = "trap 'stty size' WINCH; echo up; for i in {1..200}; do sleep 0.05; done"
     terminal = at("bash", "-c", text)
@@ -240,10 +271,13 @@ def test_a_shell_stops_it_and_brings_it_back(at: Open) -> None:
     assert shell.end() == 3
 
 
+def guard_of(at: Open) -> Any:
+    return at.guard  # type: ignore[attr-defined]
+
+
 def at_command(at: Open, *command: str) -> list[str]:
     """The words of a guarded command, to be typed."""
-    guard = at.__closure__[0].cell_contents  # type: ignore[attr-defined]
-    return list(guard.command(*command))
+    return list(guard_of(at).command(*command))
 
 
 def test_in_the_background_it_prints_and_does_not_read(at: Open) -> None:
