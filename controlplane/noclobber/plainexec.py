@@ -1,4 +1,4 @@
-"""exec(2) without the guard: for the daemon, which must not guard itself.
+"""exec(2) without the guard: for what must not be guarded, as the daemon.
 
 The preloaded library puts itself and the session back at every exec, whatever
 environment it is given. It does so by standing before the C library's names;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from noclobber import __version__
-from noclobber.cli import doctor, journal, keeping, launching, showing, state
+from noclobber.cli import doctor, journal, keeping, launching, restore, showing, state
 
 HELP = """A file may be replaced only by someone who has seen what the replacement
 destroys.
@@ -37,7 +37,7 @@ for command in (
     journal.explain,
     showing.show,
     keeping.allow,
-    keeping.restore,
+    restore.restore,
     state.status,
     state.daemon,
     doctor.doctor,
