@@ -85,6 +85,7 @@ print(const char *format, ...)
     return text;
 }
 
+/* A variable that names / or the home directory names no such directory. */
 static void
 skip(char **list, size_t *count, const char *directory)
 {
@@ -92,6 +93,15 @@ skip(char **list, size_t *count, const char *directory)
         directory && *directory == '/' ? realpath(directory, NULL) : NULL;
     if (!real)
         return;
+    const char *home = getenv("HOME");
+    char *real_home = home && *home ? realpath(home, NULL) : NULL;
+    bool is_none =
+        !strcmp(real, "/") || (real_home && !strcmp(real, real_home));
+    free(real_home);
+    if (is_none) {
+        free(real);
+        return;
+    }
     for (size_t i = 0; i < *count; i++)
         if (!strcmp(list[i], real)) {
             free(real);

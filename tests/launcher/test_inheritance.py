@@ -68,6 +68,18 @@ def test_odd_directory_names_are_escaped(guard: Any) -> None:
     assert done.stdout == f"{guard.tree}:{guard.tree}/a\\:b\\\\c\n"
 
 
+@pytest.mark.parametrize("name", ["TMPDIR", "XDG_CACHE_HOME"])
+def test_no_variable_makes_all_or_the_home_a_temp_directory(guard: Any, name: str) -> None:
+    usual = guard.run("printenv", "NOCLOBBER_SKIP").stdout.strip().split(":")
+    for place in ("/", guard.env["HOME"]):
+        env = {**guard.env, name: place}
+        found = guard.run("printenv", "NOCLOBBER_SKIP", env=env)
+        listed = found.stdout.strip().split(":")
+        assert "/tmp" in listed
+        assert set(listed) <= set(usual)
+        assert place not in listed
+
+
 @both
 def test_signals_masks_limits_and_places(guard: Any, output: int) -> None:
     text = """
