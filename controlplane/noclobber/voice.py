@@ -226,6 +226,11 @@ class _Looker:
 
     def _named(self, name: str, argv: list[str]) -> Step:
         """The step of a program called `name`; argv[0] is not looked at."""
+        first = next((word for word in argv[1:] if not word.startswith("-")), "")
+        branches = lists.SUBCOMMANDS.get(name, {})
+        branch = branches.get(argv[1] if len(argv) > 1 else "")
+        if branches.get(first) == "wrapper":
+            return self._say(name, "voiced", f"a wrapper: {name} {first} starts what follows")
         title = _called(argv[0].split(" ")[0])
         for known in (name, title):
             if known in lists.DRIVERS or known.startswith(lists.DRIVER_PREFIXES):
@@ -234,7 +239,6 @@ class _Looker:
             mark in word for word in argv[1:] for mark in lists.MACHINE_DRIVERS
         ):
             return self._say(name, "driven", "a driver on a virtual machine")
-        branch = lists.SUBCOMMANDS.get(name, {}).get(argv[1] if len(argv) > 1 else "")
         if branch == "driver":
             return self._say(name, "driven", f"a driver: {name} {argv[1]} runs others")
         if branch == "inline":

@@ -282,7 +282,7 @@ MACHINE_DRIVERS = (
 )
 
 # Programs that are one thing or another by their first operand.
-Subcommand = Literal["driver", "inline", "script"]
+Subcommand = Literal["driver", "inline", "script", "wrapper"]
 _BUN = _names("run x install i add remove update create init test link pm upgrade publish")
 _DENO = _names("task test bench install add remove cache publish upgrade outdated")
 _SWIFT = _names("build test package run")
@@ -297,6 +297,9 @@ SUBCOMMANDS: dict[str, dict[str, Subcommand]] = {
     "dotnet": dict.fromkeys(_DOTNET, "driver"),
     "dart": dict.fromkeys(_DART, "driver"),
     "node": {"--test": "driver"},
+    # In an environment of theirs they start the very words that follow. Those
+    # that look for a task of that name first (pdm, hatch, pixi) stay drivers.
+    **dict.fromkeys(_names("uv poetry conda mamba micromamba"), {"run": "wrapper"}),
 }
 
 # `npx claude`: what these start as the agent is the agent.

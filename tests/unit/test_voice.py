@@ -149,6 +149,10 @@ rsync -a rsync://host/f f
 rsync --server --sender .
 rsync -e ssh new f
 python -c x
+python -c x < uv run python -c x < bash -c x
+python -c x < uv --quiet run --with rich python -c x
+python -c x < exe=/usr/bin/python3.11 python3 /usr/bin/poetry run python -c x
+python3 fix.py < conda run -n env python3 fix.py
 python3 -c x
 python3.11 -Bc x
 python3 -W ignore -X dev -c x
@@ -246,6 +250,7 @@ exe= /bin/cp new f
 """
 
 DIRECT = """
+python3 gen.py < uv run gen.py
 cp build/app.js dist/ < bash -c x
 cp -r src dist
 cp new app.js dist
@@ -398,8 +403,10 @@ exe=/usr/bin/python3.11 python3 setup.py build
 cp new f < exe=/usr/bin/python3.11 python3 /usr/bin/pytest -q < bash -c x
 tox
 uv pip install x
-python3 gen.py < uv run gen.py
+uv sync
 poetry install
+python3 gen.py < pdm run gen.py
+pytest -q < uv run pytest -q
 exe=/usr/bin/python3.11 python3 /usr/bin/meson setup build
 exe=/usr/bin/perl perl /usr/bin/automake
 exe=/usr/bin/perl /usr/bin/perl -w /usr/bin/autoreconf -i
