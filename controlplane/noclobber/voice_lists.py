@@ -299,7 +299,7 @@ SUBCOMMANDS: dict[str, dict[str, Subcommand]] = {
     "node": {"--test": "driver"},
     # In an environment of theirs they start the very words that follow. Those
     # that look for a task of that name first (pdm, hatch, pixi) stay drivers.
-    **dict.fromkeys(_names("uv poetry conda mamba micromamba"), {"run": "wrapper"}),
+    **{name: {"run": "wrapper"} for name in _names("uv poetry conda mamba micromamba")},
 }
 
 # `npx claude`: what these start as the agent is the agent.
