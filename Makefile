@@ -151,7 +151,7 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" all
 	@status=0; reports="$(abspath build/sanitize/reports)/report"; \
 	export NOCLOBBER_BIN="$(abspath build/sanitize/bin)"; \
-	export ASAN_OPTIONS="handle_segv=0:handle_abort=0:detect_leaks=0"; \
+	export ASAN_OPTIONS="handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0:detect_leaks=0"; \
 	ASAN_OPTIONS="$$ASAN_OPTIONS:log_path=$$reports"; \
 	export UBSAN_OPTIONS="log_path=$$reports"; \
 	$(RUN) python -m pytest tests/launcher || status=1; \

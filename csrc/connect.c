@@ -327,7 +327,8 @@ nc_hello(void *out, size_t size)
         if (at + length + 9 > size ||
             at - argv_start + length + 1 > NC_ARGV_MAX)
             break;
-        memcpy(text + at, argument, length);
+        if (length)
+            memcpy(text + at, argument, length);
         at += length;
         text[at++] = 0;
     }

@@ -223,6 +223,12 @@ def test_an_emptied_environment_leaves_the_session_in_place(session, replace, ho
     assert is_refused(session, path, "bash", "-c", EMPTIED[how].format(replace))
 
 
+no_second_allocator = pytest.mark.skipif(
+    "NOCLOBBER_PRELOAD" in os.environ, reason="the sanitizer is the allocator"
+)
+
+
+@no_second_allocator
 def test_what_the_user_preloads_stays_and_comes_first(session, build, replace):
     allocator = build("allocator", "-shared", "-fPIC", "-O1", "-fno-builtin")
     (path,) = plant(session, "f")
@@ -237,6 +243,7 @@ def test_what_the_user_preloads_stays_and_comes_first(session, build, replace):
     assert (done.returncode, path.read_bytes()) == (EPERM, TEXT)
 
 
+@no_second_allocator
 def test_an_allocator_that_opens_files_is_not_entered_again(session, build):
     allocator = build("allocator", "-shared", "-fPIC", "-O1", "-fno-builtin")
     plant(session, "f")

@@ -205,10 +205,13 @@ def test_a_launcher_that_waits_for_its_reader_can_be_ended(
 ) -> None:
     process = start("head", "-c", "100000", "/dev/zero")
     launcher = psutil.Process(process.pid)
-    wait_for(
-        lambda: {p.cmdline()[:1] == ["noclobber-pump"] for p in launcher.children()} == {True},
-        "the command does not end",
-    )
+
+    def is_alone_with_its_pump() -> bool:
+        with contextlib.suppress(psutil.ZombieProcess):
+            return {p.cmdline()[:1] == ["noclobber-pump"] for p in launcher.children()} == {True}
+        return False
+
+    wait_for(is_alone_with_its_pump, "the command does not end")
     assert process.poll() is None
     process.send_signal(number)
     assert process.wait(LIMIT) == -number
