@@ -27,7 +27,7 @@ from noclobber.journal import OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, J
 from noclobber.ledger import KEY_SIZE, Image, Replaced
 from noclobber.overrides import Override, Overrides
 from noclobber.people import People
-from noclobber.receipts import Receipt, Receipts, timestamp
+from noclobber.receipts import Receipt, Receipts, Syncing, timestamp
 from noclobber.repository import Repositories
 from noclobber.rule import Ruling, Verdict
 from noclobber.session import Session, Sessions, Speaker
@@ -71,6 +71,7 @@ class Guard:
         self.started = time.time_ns()
         self.sessions = Sessions()
         self.receipts = Receipts(state / "receipts.jsonl")
+        self._syncing = Syncing(self.receipts)
         self.journal = Journal(state / "ledger.db")
         self.configs = configs.Configs()
         self.overrides = Overrides()
@@ -181,6 +182,7 @@ class Guard:
     def close(self) -> None:
         """Leaves everything on disk."""
         self.journal.close()
+        self._syncing.close()
         self.receipts.close()
         self._repositories.close()
         self._deletions.close()
@@ -360,6 +362,7 @@ class Guard:
             note=note,
         )
         self.receipts.add(receipt)
+        self._syncing.written()
         return receipt
 
 

@@ -254,6 +254,7 @@ def _tell(path: Path, receipt: Receipt) -> None:
     receipts = Receipts(path)
     try:
         receipts.add(receipt)
+        receipts.sync()  # before what it speaks of is done
     finally:
         receipts.close()
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -34,11 +36,23 @@ def _wanted(found: dict[str, Any], session: str | None, verdict: str | None) -> 
 @click.option(
     "--verdict", type=click.Choice(["deny", "snapshot", "allow"]), help="Those with one verdict."
 )
-def log(as_json: bool, follow: bool, session: str | None, verdict: str | None) -> None:
+@click.option("--verify", is_flag=True, help="Check the chain of their hashes instead.")
+def log(
+    as_json: bool, follow: bool, session: str | None, verdict: str | None, verify: bool
+) -> None:
     """Show the receipts, oldest first: every verdict that was no plain allow.
+
+    --verify says whether one was changed, put in or taken out, and which line
+    is the first that is wrong: exit status 1. Lines that were cut off the end
+    cannot be missed; the hash that it prints tells if you keep it elsewhere.
 
     Bytes of a path that are no UTF-8 stand in the JSON as lone surrogates
     (\\udc80 to \\udcff), as Python's os.fsdecode makes them."""
+    if verify:
+        if follow or session or verdict:
+            raise click.UsageError("--verify looks at all receipts that there are")
+        _verify(as_json)
+        return
     source = _followed() if follow else all_receipts()
     wanted = (found for found in source if _wanted(found, session, verdict))
     if as_json:
@@ -50,6 +64,24 @@ def log(as_json: bool, follow: bool, session: str | None, verdict: str | None) -
         out.print(_line(found))
     if not number:
         click.echo("No receipts: nothing was refused, and nothing had to be kept.")
+
+
+def _verify(as_json: bool) -> None:
+    path = places.state_directory() / "receipts.jsonl"
+    with told():
+        found = receipts.verify(path)
+    if as_json:
+        click.echo(json.dumps({"whole": not found.line, **asdict(found)}))
+        sys.exit(1 if found.line else 0)
+    if found.line:
+        raise Failed(
+            f"{printable(str(path))}: line {found.line} breaks the chain: {found.why}; "
+            f"the {found.links} receipts before it are whole"
+        )
+    click.echo(f"{found.links} receipts, whole; the last one's hash: {found.head or 'none'}")
+    if found.cut_off:
+        lines = ", ".join(map(str, found.cut_off))
+        click.echo(f"Cut off by a crash, and vouched for by the receipt after it: line {lines}")
 
 
 def _line(found: dict[str, Any]) -> str:
