@@ -1,5 +1,4 @@
-/* Names deleted: never refused but to a process that was refused that file,
- * and told before it is too late to keep the content. */
+/* Names deleted: told before it is too late to keep the content. */
 #include "shim.h"
 
 struct deleting {
@@ -9,8 +8,8 @@ struct deleting {
     char path[NC_PATH_MAX];
 };
 
-/* Never refused but to a process that was refused this file. The daemon gets
- * to keep what is about to go. */
+/* Refused only to a process that was refused this file, or where what is about
+ * to go cannot be kept. */
 static int
 may_delete(int dirfd, const char *path, struct deleting *gone)
 {
@@ -41,7 +40,10 @@ may_delete(int dirfd, const char *path, struct deleting *gone)
             .path_size = size,
             .version = &gone->version,
         };
-        (void)nc_ask(&ask);
+        if (nc_ask(&ask)) {
+            nc_let_go(fd, EPERM);
+            return -1;
+        }
     }
     nc_let_go(fd, kept);
     return 0;

@@ -183,7 +183,7 @@ enum nc_op {
     NC_OP_RENAME = 3,   /* another file's name is put over it */
     NC_OP_EXCHANGE = 4,
     NC_OP_PUNCH = 5,  /* fallocate collapses or punches */
-    NC_OP_DELETE = 6, /* unlink: never denied, the content is kept */
+    NC_OP_DELETE = 6, /* unlink: not denied, where the content can be kept */
     NC_OP_CREATE = 7, /* a deleted name is created again: descriptors[0] is
                        * the new file, still empty; refused, the daemon has
                        * written the old content into it */
@@ -219,7 +219,8 @@ struct nc_answer {
     struct nc_record record;
     uint32_t id;
     uint16_t verdict; /* enum nc_verdict */
-    uint16_t row;     /* of the rule's table */
+    uint16_t row;     /* of the rule's table; 0 with NC_DENY: the old content
+                       * could not be kept */
     uint32_t scope_size;
     uint32_t text_size;
     /* scope: a directory under which nothing is protected from this process,

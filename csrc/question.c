@@ -182,7 +182,8 @@ nc_ask(const struct nc_ask *ask)
     } else {
         say(reply.text + reply.answer.scope_size, reply.answer.text_size);
     }
-    if (!guest && ask->version)
+    /* what could not be kept may be asked for again */
+    if (!guest && ask->version && (failed || reply.answer.row))
         remember_refusal(ask->version);
     errno = EPERM;
     return -1;

@@ -28,6 +28,8 @@ else:
 # Names that are outputs by convention: a snapshot at most, for every writer.
 OUTPUTS = ("*.log", "nohup.out", "*.pid", "core")
 RETENTION_DAYS = 14
+SNAPSHOT_SIZE = 2 << 30  # bytes of old content that are kept
+SNAPSHOT_DAYS = 14
 SHOWN_LIMIT = 30_000  # bytes of one command's output that reach the agent
 
 
@@ -51,7 +53,12 @@ class Config:
     fail: str = "closed"  # without a daemon: closed | open
     shown_limit: int = SHOWN_LIMIT
     retention_days: int = RETENTION_DAYS
+    snapshot_size: int = SNAPSHOT_SIZE  # or as text: "2GiB"; 0: nothing is kept
+    snapshot_days: int = SNAPSHOT_DAYS
 
+
+_UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(|B|KiB|MiB|GiB|TiB)")
 
 _CHOICES = {"programs": ("deny", "snapshot"), "fail": ("closed", "open")}
 
@@ -116,6 +123,10 @@ def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
         raise ConfigError(path, line, f"{key} is to be a list of strings")
+    if key == "snapshot_size" and isinstance(value, str):
+        if found := _SIZE.fullmatch(value):
+            return int(float(found[1]) * _UNITS[found[2]])
+        raise ConfigError(path, line, f'{key} is to be bytes, or such as "2GiB"')
     if isinstance(default, int):
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value

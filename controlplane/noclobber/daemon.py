@@ -87,9 +87,13 @@ class Daemon:
         tidied = last_commit = time.monotonic()
         while not self._stopping:
             dirty = self._guard.dirty
-            patience = (RETRY if self._guard.failing else GRACE) if dirty else TICK
+            if dirty and self._guard.failing:
+                patience = RETRY
+            else:
+                patience = GRACE if dirty or self._guard.has_work else TICK
             if not self._poll(patience):
                 self._guard.commit()
+                self._guard.work()
                 last_commit = time.monotonic()
                 if last_commit - tidied > TICK:
                     self._guard.tidy()

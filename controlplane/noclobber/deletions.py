@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-from noclobber import rule, snapshots, tombs
+from noclobber import rule, tombs
 from noclobber.facts import Gathered, Question
-from noclobber.files import CONTENT_LIMIT, version
+from noclobber.files import version
 from noclobber.ledger import Tomb, identify
 from noclobber.rule import Kind, Ruling, Verdict
 from noclobber.session import Session
+from noclobber.snapshots import Store
+from noclobber.wire import C
 
 Make = Callable[[Question, tuple[bytes, bytes]], Gathered]
 
@@ -24,7 +25,7 @@ Make = Callable[[Question, tuple[bytes, bytes]], Gathered]
 class Deletions:
     """The tombstones of all sessions. `store` is where old content is kept."""
 
-    def __init__(self, store: Path, page: tombs.Page) -> None:
+    def __init__(self, store: Store, page: tombs.Page) -> None:
         self._store = store
         self._page = page
         self._shown: set[bytes] = set()
@@ -53,9 +54,8 @@ class Deletions:
         tomb = session.ledger.tombs.get(asked.path)
         if tomb is None:
             return None, Ruling(Verdict.ALLOW, 1)
-        kept = self._store / tomb.snapshot
         try:
-            fd = os.open(kept, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = self._store.open(tomb.snapshot)
         except OSError:
             return None, Ruling(Verdict.ALLOW, 1)  # the store has let it go
         try:
@@ -65,10 +65,10 @@ class Deletions:
             reused = identify(version(os.fstat(asked.fd)))[0] == tomb.key
             ruling = self._ruling(facts, may_be_open=not reused)
             facts.settle()
+            if ruling.verdict is Verdict.DENY:
+                tombs.put_back(asked.fd, fd, tomb)
         finally:
             os.close(fd)
-        if ruling.verdict is Verdict.DENY:
-            tombs.put_back(asked.fd, kept, tomb)
         return facts, ruling
 
     def _ruling(self, facts: Gathered, *, may_be_open: bool) -> Ruling:
@@ -80,15 +80,6 @@ class Deletions:
         # What a snapshot would keep has been kept since the deletion.
         return ruling if ruling.verdict is Verdict.DENY else ruling._replace(verdict=Verdict.ALLOW)
 
-    def keep(self, facts: Gathered, ident: str) -> str:
-        """Keeps what is deleted: by a link where that can be, else a copy.
-        Returns its name in the store. Raises OSError."""
-        if snapshots.link(self._store, ident, facts.asked.fd):
-            return ident
-        if facts.size > CONTENT_LIMIT:
-            return ""
-        return snapshots.keep(self._store, ident, facts.asked.fd)
-
     def show(self, sessions: Iterable[Session]) -> None:
         """Tells processes by the page which names are tombstones."""
         paths = {path for session in sessions for path in session.ledger.tombs}
@@ -98,3 +89,14 @@ class Deletions:
 
     def close(self) -> None:
         self._page.close()
+
+
+def outlives_git(facts: Gathered, ruling: Ruling) -> bool:
+    """Whether a deletion of what git holds is kept all the same: its
+    re-creation may be refused."""
+    return (
+        facts.asked.op == C.NC_OP_DELETE
+        and ruling == Ruling(Verdict.ALLOW, 11)
+        and facts.text
+        and facts.viewed
+    )

@@ -18,12 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from noclobber import config as configs
-from noclobber import reasons, report, rule, snapshots, tombs, wire
-from noclobber.deletions import Deletions
+from noclobber import reasons, report, rule, tombs, wire
+from noclobber.deletions import Deletions, outlives_git
 from noclobber.facts import Gathered, Question
-from noclobber.files import CONTENT_LIMIT
 from noclobber.guarded import Guarded
 from noclobber.journal import OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
+from noclobber.keeping import RUNS_FOR, Keeper, Kept
 from noclobber.ledger import KEY_SIZE, Image, Replaced
 from noclobber.overrides import Override, Overrides
 from noclobber.people import People
@@ -31,11 +31,13 @@ from noclobber.receipts import Receipt, Receipts, Syncing, timestamp
 from noclobber.repository import Repositories
 from noclobber.rule import Ruling, Verdict
 from noclobber.session import Session, Sessions, Speaker
+from noclobber.snapshots import Store
 from noclobber.system import System
 from noclobber.tombs import Page
 from noclobber.wire import C, Record, WireError
 
 TOMBS = "tombs"  # beside the socket; processes look for it there
+NOT_KEPT = 0  # in the place of a row: the old content could not be kept
 IDLE = 3_600_000_000_000  # ns of silence after which a session is let go of
 DAY = 86_400_000_000_000  # ns
 
@@ -67,7 +69,7 @@ class Guard:
 
     def __init__(self, state: Path, runtime: Path) -> None:
         self.state = state
-        self.store = state / "snapshots"
+        self.keeper = Keeper(Store(state / "snapshots"))
         self.started = time.time_ns()
         self.sessions = Sessions()
         self.receipts = Receipts(state / "receipts.jsonl")
@@ -85,7 +87,7 @@ class Guard:
         self._here: weakref.WeakSet[Speaker] = weakref.WeakSet()
         self._start()
         self.sessions.live = System()
-        self._deletions = Deletions(self.store, Page(runtime / TOMBS))
+        self._deletions = Deletions(self.keeper.store, Page(runtime / TOMBS))
         self._show_tombs()
 
     # What the daemon's loop asks for.
@@ -131,13 +133,13 @@ class Guard:
             return self._created(speaker, asked, ident)
         facts = Gathered(asked, session, image, self.guarded(session))
         ruling = _TABLES.get(op, rule.decide)(facts)
-        self.answers[ruling.verdict] += 1
         text = b""
-        if ruling.verdict is not Verdict.ALLOW or _outlives_git(facts, ruling):
-            receipt = self._record(facts, ruling)
+        if ruling.verdict is not Verdict.ALLOW or outlives_git(facts, ruling):
+            ruling, receipt = self._record(facts, ruling)
             text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
             if op == C.NC_OP_DELETE:
                 self._laid(speaker, facts, receipt.snapshot)
+        self.answers[ruling.verdict] += 1
         if ruling.verdict is Verdict.DENY:
             self.commit()  # what it rests on must outlive this daemon
         elif ruling.row >= 3:
@@ -164,11 +166,30 @@ class Guard:
         """Writes the reports that wait."""
         self.journal.commit()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether something can be done when nothing else is."""
+        return self.keeper.pressed
+
+    def work(self) -> None:
+        """Does some of it."""
+        if self.keeper.pressed:
+            self._evict()
+
+    def _evict(self) -> None:
+        """The store is brought back within its budget."""
+        since = time.time_ns() - RUNS_FOR
+        known = [(s.first, s.last) for s in self.sessions.all.values()]
+        running = [first for first, last in (*known, *self._asleep.values()) if last >= since]
+        with contextlib.suppress(OSError):  # a store that cannot be read has trouble enough
+            self.keeper.evict(self.configs.of(None), running)
+
     def tidy(self) -> None:
         """Forgets sessions that were silent too long, and lets go of those that
         are silent now: the journal has them."""
         since = self._since()
         self.journal.forget(since)
+        self._evict()
         idle = time.time_ns() - IDLE
         here = {id(speaker.session) for speaker in self._here}
         for name, session in list(self.sessions.all.items()):
@@ -228,7 +249,7 @@ class Guard:
         text = b""
         if facts is not None:
             if ruling.verdict is Verdict.DENY:
-                text = self._record(facts, ruling).reason.encode()
+                text = self._record(facts, ruling)[1].reason.encode()
             else:
                 self._replaced(speaker, facts, ruling)
             session.ledger.tombs.pop(asked.path, None)
@@ -306,27 +327,29 @@ class Guard:
         facts.session.ledger.replaced(what)
         self._journal(speaker, REPLACED, _packed(what))
 
-    def _record(self, facts: Gathered, ruling: Ruling) -> Receipt:
+    def _record(self, facts: Gathered, ruling: Ruling) -> tuple[Ruling, Receipt]:
         """Keeps the old content where that is the verdict, and writes the
-        receipt, whose `reason` is the message for a refusal."""
+        receipt, whose `reason` is the message for a refusal. What cannot be
+        kept is refused, but for an edit in place."""
         now = time.time_ns()
         self._receipt += 1
         ident = f"{now:x}-{self._receipt}"
         asked, session, image = facts.asked, facts.session, facts.image
         found = facts.extent
-        note = self.configs.trouble
-        snapshot = ""
+        kept, failure = Kept(), ""
         if ruling.verdict is not Verdict.DENY:
             try:
-                if asked.op == C.NC_OP_DELETE:
-                    snapshot = self._deletions.keep(facts, ident)
-                elif facts.size <= CONTENT_LIMIT:
-                    snapshot = snapshots.keep(self.store, ident, asked.fd)
+                kept = self.keeper.keep(facts, ident, self.configs.of(None))
             except OSError as error:
-                note = f"the old content could not be kept: {error} {note}".strip()
+                failure = f"{error.strerror}: {error.filename}"
+                if asked.op != C.NC_OP_UPDATE:
+                    ruling = Ruling(Verdict.DENY, NOT_KEPT)
+        note = " ".join(filter(None, (failure, kept.note, self.configs.trouble)))
         command = session.ledger.commands.get(image.command)
         limit = (command.limit if command else 0) or facts.guarded.config.shown_limit
-        if ruling.verdict is Verdict.DENY:
+        if ruling == Ruling(Verdict.DENY, NOT_KEPT):
+            reason = report.not_kept(asked.path, OPS[asked.op], failure)
+        elif ruling.verdict is Verdict.DENY:
             step = report.next_step(
                 asked.path, facts.content, found, limit if facts.grade == "shown" else 0
             )
@@ -358,23 +381,13 @@ class Guard:
             id=ident,
             kind=facts.kind.value,
             explain=facts.explain(),
-            snapshot=snapshot,
+            snapshot=kept.name,
+            attributes=kept.attributes,
             note=note,
         )
         self.receipts.add(receipt)
         self._syncing.written()
-        return receipt
-
-
-def _outlives_git(facts: Gathered, ruling: Ruling) -> bool:
-    """Whether a deletion of what git holds is kept all the same: its
-    re-creation may be refused."""
-    return (
-        facts.asked.op == C.NC_OP_DELETE
-        and ruling == Ruling(Verdict.ALLOW, 11)
-        and facts.text
-        and facts.viewed
-    )
+        return ruling, receipt
 
 
 def _packed(what: Replaced) -> bytes:

@@ -130,6 +130,7 @@ class People:
             "up": (time.time_ns() - guard.started) / 1e9,
             "state": str(guard.state),
             "answers": {v.name.lower(): count for v, count in guard.answers.items()},
+            "snapshots": guard.keeper.status(guard.configs.of(None)),
             "sessions": sessions,
             "troubles": [t for t in (guard.configs.trouble, guard.journal.trouble) if t],
         }

@@ -8,6 +8,8 @@ import contextlib
 import errno
 import os
 import stat as modes
+from base64 import b64decode, b64encode
+from typing import Any
 
 PIECE = 1 << 20  # bytes
 
@@ -81,44 +83,57 @@ def _copy(source: int, target: int) -> None:
             if not piece:
                 raise OSError(errno.EIO, "the kept content ended early")
             moved = len(piece)
-            _write(target, piece, at)
+            write(target, piece, at)
         at += moved
 
 
-def _write(fd: int, data: bytes, at: int) -> None:
+def write(fd: int, data: bytes, at: int) -> None:
+    """All of `data` at that offset."""
     view = memoryview(data)
     while view:
         done = os.pwrite(fd, view, at)
         view, at = view[done:], at + done
 
 
-def like(source: int, target: int) -> None:
-    """Gives `target` owner, mode and extended attributes of `source`, the
-    first and the last as far as we may."""
-    is_as = os.fstat(source)
-    mode = modes.S_IMODE(is_as.st_mode)
+def attributes_of(fd: int) -> dict[str, Any]:
+    """What a file is besides its content, as JSON can say it: `mode`, `uid`,
+    `gid`, and `xattrs` in base64 where there are any. `fd` may be O_PATH."""
+    stat = os.fstat(fd)
+    found: dict[str, Any] = {
+        "mode": modes.S_IMODE(stat.st_mode),
+        "uid": stat.st_uid,
+        "gid": stat.st_gid,
+    }
+    path = f"/proc/self/fd/{fd}"
+    with contextlib.suppress(OSError):  # the file system has none
+        named = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        if named:
+            found["xattrs"] = {name: b64encode(value).decode() for name, value in named.items()}
+    return found
+
+
+def dress(target: int, wanted: dict[str, Any]) -> None:
+    """Gives `target` these attributes, owner and extended ones as far as we
+    may; where `wanted` is empty it stays as it is."""
+    if "mode" not in wanted:
+        return
+    mode, uid, gid = wanted["mode"], wanted["uid"], wanted["gid"]
     mine = os.fstat(target)
-    if (mine.st_uid, mine.st_gid) != (is_as.st_uid, is_as.st_gid):
+    if (mine.st_uid, mine.st_gid) != (uid, gid):
         try:
-            os.fchown(target, is_as.st_uid, is_as.st_gid)
+            os.fchown(target, uid, gid)
         except OSError:
             mode &= ~(modes.S_ISUID | modes.S_ISGID)  # never for another user
             with contextlib.suppress(OSError):
-                os.fchown(target, -1, is_as.st_gid)
-    wanted = _attributes(source)
-    if _ACL in _attributes(target) and _ACL not in wanted:
-        os.removexattr(target, _ACL)
-    for name in wanted:
+                os.fchown(target, -1, gid)
+    named = wanted.get("xattrs", {})
+    with contextlib.suppress(OSError):
+        if _ACL not in named and _ACL in os.listxattr(target):
+            os.removexattr(target, _ACL)
+    for name, value in named.items():
         with contextlib.suppress(OSError):
-            os.setxattr(target, name, os.getxattr(source, name))
+            os.setxattr(target, name, b64decode(value))
     os.fchmod(target, mode)
-
-
-def _attributes(fd: int) -> list[str]:
-    try:
-        return os.listxattr(fd)
-    except OSError:
-        return []  # the file system has none
 
 
 def whole(fd: int) -> bytes:

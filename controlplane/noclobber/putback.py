@@ -19,11 +19,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from noclobber import snapshots
 from noclobber.files import version
-from noclobber.placing import PIECE, appear, exactly, fill, give_name, like, new, sync, whole
+from noclobber.placing import (
+    PIECE,
+    appear,
+    attributes_of,
+    dress,
+    exactly,
+    fill,
+    give_name,
+    new,
+    sync,
+    whole,
+)
 from noclobber.receipts import Receipt, Receipts, timestamp
 from noclobber.restore import RestoreError, Snapshot
+from noclobber.snapshots import Store, hash_of, named_by_hash
 
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -101,8 +112,9 @@ def opened(store: Path, snapshot: Snapshot) -> Iterator[Opened]:
 
 
 def _kept(store: Path, snapshot: Snapshot) -> int:
-    """The content in the store. It may be longer than the receipt says: a
-    deleted file may have been written on."""
+    """The content in the store, found to be what was kept. What is named by
+    the receipt may be longer than it says: a deleted file may have been
+    written on."""
     path = store / snapshot.name
     try:
         fd = os.open(path, _LOOK)
@@ -110,14 +122,20 @@ def _kept(store: Path, snapshot: Snapshot) -> int:
         gone = error.errno == errno.ENOENT
         why = "is not there any more" if gone else f"cannot be read ({error.strerror})"
         raise RestoreError(f"the kept content {path} {why}") from None
+    why = _damage(fd, snapshot)
+    if why:
+        os.close(fd)
+        raise RestoreError(f"the kept content {path} is damaged: {why}")
+    return fd
+
+
+def _damage(fd: int, snapshot: Snapshot) -> str:
     stat = os.fstat(fd)
     if not modes.S_ISREG(stat.st_mode) or stat.st_size < snapshot.size:
-        os.close(fd)
-        raise RestoreError(
-            f"the kept content {path} is damaged: it has {stat.st_size} bytes, "
-            f"and {snapshot.size} were kept"
-        )
-    return fd
+        return f"it has {stat.st_size} bytes, and {snapshot.size} were kept"
+    if named_by_hash(snapshot.name) and hash_of(fd) != snapshot.name:
+        return "it is not what its name says"
+    return ""
 
 
 def _parent(path: str) -> int:
@@ -151,46 +169,38 @@ def put(found: Opened, store: Path, receipts: Path, who: Who) -> str:
     is as it was then."""
     shared = found.stat is not None and found.stat.st_nlink > 1
     with _naming(found.snapshot.path), (_over if shared else _beside)(found) as place:
-        ident = _keep(found, store, receipts, who)
-        place(store / ident)
+        ident, kept = _keep(found, store, receipts, who)
+        place(kept)
     return ident
 
 
 # Keeping what is there.
 
 
-def _keep(found: Opened, store: Path, receipts: Path, who: Who) -> str:
-    """Keeps the present content and writes the receipt."""
+def _keep(found: Opened, store: Path, receipts: Path, who: Who) -> tuple[str, Path]:
+    """Keeps the present content and writes the receipt. Returns its id, and
+    the content's place; what is left in the store by a failure is whole."""
     now = time.time_ns()
     ident = f"{now:x}-r{os.getpid()}"
-    size = 0
+    name, size = "", 0
     if found.present >= 0:
         with _naming(str(store)):
-            snapshots.keep(store, ident, found.present)
-        try:
-            size = _settle(found, store / ident)
-        except BaseException:
-            (store / ident).unlink(missing_ok=True)
-            raise
-    try:
-        with _naming(str(receipts)):
-            _tell(receipts, _receipt(found, who, ident, now, size))
-    except BaseException:
-        (store / ident).unlink(missing_ok=True)
-        raise
-    return ident
+            name = Store(store).keep(found.present)
+        size = _settle(found, store / name)
+    with _naming(str(receipts)):
+        _tell(receipts, _receipt(found, who, ident, now, size, name))
+    return ident, store / name
 
 
 def _settle(found: Opened, kept: Path) -> int:
     """Brings what was just kept to the disk. Raises RestoreError where it is
     not what the file holds: somebody is writing it."""
-    fd = os.open(kept, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(kept, _LOOK)
     try:
         size = os.fstat(fd).st_size
         _check(found)
         if size != os.fstat(found.present).st_size:
             raise _changing(found)
-        like(found.present, fd)
         os.fsync(fd)
     finally:
         os.close(fd)
@@ -219,7 +229,7 @@ def _changing(found: Opened) -> RestoreError:
     )
 
 
-def _receipt(found: Opened, who: Who, ident: str, now: int, size: int) -> Receipt:
+def _receipt(found: Opened, who: Who, ident: str, now: int, size: int, name: str) -> Receipt:
     kept = found.present >= 0
     one = found.snapshot
     reason = f"{who.user} restored what it held before {timestamp(_ns(one))} (receipt {one.id})"
@@ -242,7 +252,8 @@ def _receipt(found: Opened, who: Who, ident: str, now: int, size: int) -> Receip
         unseen=[],
         reason=reason + ("; what it held until then was kept" if kept else "; nothing was there"),
         id=ident,
-        snapshot=ident if kept else "",
+        snapshot=name,
+        attributes=attributes_of(found.present) if kept else {},
     )
 
 
@@ -283,7 +294,8 @@ def _beside(found: Opened) -> Iterator[Callable[[Path], None]]:
 
     try:
         fill(found.content, fd)
-        like(found.content if found.stat is None else found.present, fd)
+        before = found.snapshot.attributes
+        dress(fd, before if found.stat is None else attributes_of(found.present))
         os.fsync(fd)  # owner and mode, too
         yield place
     finally:

@@ -70,7 +70,8 @@ class Receipt:
     id: str = ""
     kind: str = ""
     explain: dict[str, Any] = field(default_factory=dict)
-    snapshot: str = ""
+    snapshot: str = ""  # the old content's name in the store
+    attributes: dict[str, Any] = field(default_factory=dict)  # of the file then
     note: str = ""
 
     def fields(self) -> dict[str, Any]:

@@ -163,6 +163,15 @@ def message(
     return " ".join(parts) + "\n"
 
 
+def not_kept(path: bytes, op: str, why: str) -> str:
+    """The paragraph where the old content could not be kept, and so stays."""
+    done = "deleted" if op == "delete" else "replaced"
+    return (
+        f"noclobber: {quote(path)} was not {done}: what it holds has to be kept first, and "
+        f"could not be ({why}). Make room there, or lower snapshot_size, then try again.\n"
+    )
+
+
 def _lines(count: int) -> str:
     return "line" if count == 1 else "lines"
 

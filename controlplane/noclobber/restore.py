@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ class Snapshot:
     reason: str
     argv: tuple[str, ...]
     name: str
+    attributes: dict[str, Any] = field(default_factory=dict)  # placing.dress's
 
 
 def snapshots(receipts: Iterable[dict[str, Any]]) -> list[Snapshot]:
@@ -65,6 +66,7 @@ def _snapshot(receipt: dict[str, Any]) -> Snapshot | None:
             reason=str(receipt.get("reason", "")),
             argv=tuple(map(str, receipt.get("argv") or ())),
             name=name,
+            attributes=dict(receipt.get("attributes") or {}),
         )
     except (KeyError, ValueError, TypeError):
         return None

@@ -211,6 +211,7 @@ def run(ready: int) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.stop())
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # of leases: snapshots.py
     # Ledgers grow by small objects that stay: do not look at them each time.
     gc.collect()
     gc.freeze()

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from noclobber import wire
+from noclobber import placing, wire
 from noclobber.ledger import KEY_SIZE, Tomb
 from noclobber.wire import C
 
@@ -87,16 +87,12 @@ def unpacked(data: bytes) -> tuple[bytes, Tomb]:
     return path, Tomb(data[:KEY_SIZE], data[KEY_SIZE:at], mode, name.decode())
 
 
-def put_back(fd: int, kept: Path, tomb: Tomb) -> None:
-    """Writes the old content, mode and times into the new file that `fd` is
-    open on. Raises OSError."""
-    target = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_CLOEXEC)
+def put_back(fd: int, kept: int, tomb: Tomb) -> None:
+    """Writes the old content (`kept` is open on it), mode and times into the
+    new file that `fd` is open on. Raises OSError."""
+    target = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     try:
-        with kept.open("rb") as source:
-            while piece := source.read(1 << 20):
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(target, view) :]
+        placing.fill(kept, target)
         os.fchmod(target, tomb.mode & 0o7777)
         mtime = wire.Version(*wire.VERSION.unpack(tomb.key + tomb.stamp)).mtime
         os.utime(target, ns=(mtime, mtime))

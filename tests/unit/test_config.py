@@ -45,6 +45,15 @@ def test_lists_are_tuples(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "text, size",
+    [("5", 5), ('"7"', 7), ('"2GiB"', 2 << 30), ('"1.5 MiB"', 3 << 19), ('"0"', 0)],
+)
+def test_a_size_is_bytes_or_text(tmp_path, text, size):
+    user(tmp_path, f"snapshot_size = {text}\n")
+    assert config.load(None).snapshot_size == size
+
+
+@pytest.mark.parametrize(
     "text, line, why",
     [
         ("a = 1\n\nprograms = \n", 3, ""),
@@ -57,6 +66,8 @@ def test_lists_are_tuples(tmp_path):
         ('outputs = "*.log"\n', 1, "list of strings"),
         ("outputs = [1]\n", 1, "list of strings"),
         ("[programs]\nx = 1\n", 1, "programs is to be"),
+        ('snapshot_size = "2 GB"\n', 1, 'such as "2GiB"'),
+        ('snapshot_days = "2"\n', 1, "whole number"),
     ],
 )
 def test_an_error_names_the_file_and_the_line(tmp_path, text, line, why):

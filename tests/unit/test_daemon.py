@@ -39,6 +39,47 @@ def test_what_nobody_looked_at_is_replaced_after_a_snapshot(running, file):
     assert (running.state / "snapshots" / receipt["snapshot"]).read_bytes() == TEXT
 
 
+@pytest.mark.parametrize("op", [C.NC_OP_TRUNCATE, C.NC_OP_DELETE])
+def test_what_cannot_be_kept_is_refused_until_it_can(running, file, op):
+    store = running.state / "snapshots"
+    store.write_text("in the way\n")
+    talker = running.talker()
+    answer = talker.ask(file, op)
+    assert (answer.verdict, answer.row) == (C.NC_DENY, 0)
+    assert str(store) in answer.text and str(file) in answer.text
+    store.unlink()
+    assert talker.ask(file, op).verdict == C.NC_SNAPSHOT
+    first, second = receipts(running)
+    assert (first["verdict"], first["snapshot"]) == ("deny", "") and str(store) in first["note"]
+    assert (store / second["snapshot"]).read_bytes() == TEXT
+
+
+def test_the_budget_is_kept_but_for_running_sessions(stopped):
+    running, file = stopped, stopped.tree / "f"
+    file.write_bytes(TEXT)
+    config = running.home / "config" / "noclobber" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("snapshot_size = 30000\n")
+    store = running.state / "snapshots"
+    store.mkdir(parents=True)
+    old = time.time() - 3600
+    for number in range(8):
+        (store / f"{number:064x}").write_bytes(b"x" * 10_000)
+        os.utime(store / f"{number:064x}", (old + number, old + number))
+    running.start()
+    running.launch()
+    assert running.talker().ask(file).verdict == C.NC_SNAPSHOT
+    receipt = receipts(running)[0]
+    until = time.monotonic() + 10.0
+    while len(list(store.iterdir())) > 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    left = {path.name for path in store.iterdir()}
+    assert left == {f"{6:064x}", f"{7:064x}", receipt["snapshot"]}
+    found = json.loads(running.cli("status", "--json").stdout)["snapshots"]
+    assert found["size"] == 20_000 + len(TEXT) and found["limit"] == 30_000
+    assert "of 29.3 KiB" in running.cli("status").stdout
+
+
 def test_a_part_read_by_another_process_is_refused_with_a_next_step(running, file):
     running.talker().read(file, (0, 103))
     answer = running.talker().ask(file)

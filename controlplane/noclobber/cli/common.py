@@ -13,6 +13,7 @@ from rich.console import Console
 from noclobber import places, receipts, report, service
 
 WIDTH = 1000  # columns where nobody looks: nothing is folded
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 NO_DAEMON = 3  # exit status where no daemon runs
 
 
@@ -52,6 +53,14 @@ def console() -> Console:
 def printable(path: str) -> str:
     """A path for a terminal: nothing in it can steer one."""
     return report.quote(os.fsencode(path))
+
+
+def printable_size(count: int) -> str:
+    """Bytes, for people."""
+    for unit, name in _UNITS:
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"
 
 
 def all_receipts() -> Iterator[dict[str, object]]:

@@ -20,7 +20,7 @@ from rich.progress import track
 
 from noclobber import outside, places, putback, service
 from noclobber import restore as choosing
-from noclobber.cli.common import Failed, all_receipts, console, printable, told
+from noclobber.cli.common import Failed, all_receipts, console, printable, printable_size, told
 from noclobber.facts import TEXT_PROBE
 from noclobber.restore import NothingError, RestoreError, Snapshot
 
@@ -28,7 +28,6 @@ MANY = 20  # files from which on progress is shown, on a terminal
 
 _BY_WORDS = 4  # of a command line
 _CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def _moment(_: click.Context, option: click.Parameter, value: str | None) -> datetime | None:
@@ -207,20 +206,13 @@ def _line(one: Snapshot) -> str:
     by += " ..." if len(one.argv) > _BY_WORDS else ""
     return (
         f"[dim]{_when(one)}[/]  {_plain(printable(one.session or '-'))}  "
-        f"{_plain(printable(one.path))}  {_size(one.size)}  "
+        f"{_plain(printable(one.path))}  {printable_size(one.size)}  "
         f"{one.op}: {_plain(by)}  [bold]{_plain(printable(one.id))}[/]"
     )
 
 
 def _when(one: Snapshot) -> str:
     return one.time.astimezone().isoformat(sep=" ", timespec="seconds")
-
-
-def _size(size: int) -> str:
-    for unit, name in _UNITS:
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size} bytes"
 
 
 def _plain(text: str) -> str:

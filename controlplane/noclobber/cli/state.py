@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from noclobber import service
-from noclobber.cli.common import console, printable, told
+from noclobber.cli.common import console, printable, printable_size, told
 from noclobber.cli.starter import start as start_daemon
 
 
@@ -34,6 +34,7 @@ def _print(found: dict[str, Any]) -> None:
     out.print(f"daemon {found['version']}, process {found['pid']}, up {_span(found['up'])}")
     given = ", ".join(f"{count} {name}" for name, count in found["answers"].items())
     out.print(f"answers since then: {given}")
+    out.print(_store(found["snapshots"]))
     for trouble in found["troubles"]:
         out.print("[bold red]![/] " + trouble.replace("[", "\\["))
     if not found["sessions"]:
@@ -54,6 +55,16 @@ def _print(found: dict[str, Any]) -> None:
             " ".join(printable(root) for root in each["roots"]).replace("[", "\\["),
         )
     out.print(table)
+
+
+def _store(kept: dict[str, Any]) -> str:
+    """The store of old content against its budget."""
+    over = "; all that is more than that is of running sessions"
+    return (
+        f"snapshots: {printable_size(kept['size'])} in {kept['files']} files, "
+        f"of {printable_size(kept['limit'])} and {kept['days']} days that are kept"
+        f"{over if kept['size'] > kept['limit'] else ''}"
+    )
 
 
 def _span(seconds: float) -> str:

@@ -1,0 +1,93 @@
+"""Keeps what a question is about, within the budget that the user gave.
+
+The budget is for the store and not for one session: the oldest goes first, and
+nothing that a running session may still need, were it over the budget by that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from noclobber.config import Config
+from noclobber.facts import Gathered
+from noclobber.placing import attributes_of
+from noclobber.snapshots import COPY_LIMIT, Store
+from noclobber.wire import C
+
+DAY = 86_400_000_000_000  # ns
+RUNS_FOR = DAY  # ns; a session that was heard of since then counts as running
+
+LINK_FROM = 4 << 20  # bytes; less is copied and hashed while one waits
+_SLACK = 16  # of the budget a part: when it is over by as much more, it is looked at again
+
+# What takes the file's last name leaves its inode to us.
+_TAKES_NAME = frozenset((C.NC_OP_RENAME, C.NC_OP_DELETE))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What became of old content: its `name` in the store, or a `note` that
+    says why it is not there."""
+
+    name: str = ""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+class Keeper:
+    """Keeps content in `store`, and no more than the budget."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._limit = -1  # bytes at which the store is looked through, < 0: at once
+        self._size = 0
+
+    def keep(self, facts: Gathered, ident: str, config: Config) -> Kept:
+        """Keeps what the question is about; `ident` is its receipt's. Raises
+        OSError where it should be kept and cannot."""
+        asked = facts.asked
+        size, name = facts.size, ident
+        if size > config.snapshot_size:
+            return Kept(note=f"Not kept: {size} bytes are more than snapshot_size.")
+        survives = asked.op in _TAKES_NAME and facts.stat.st_nlink == 1
+        if size <= LINK_FROM or not (survives and self.store.link(asked.fd, ident)):
+            if size <= COPY_LIMIT:
+                name = self.store.keep(asked.fd)
+            elif not self.store.clone(asked.fd, ident):
+                return Kept(note=f"Not kept: {size} bytes are too much to copy.")
+        return Kept(name, attributes_of(asked.fd))
+
+    @property
+    def pressed(self) -> bool:
+        """Whether the store may have grown over its budget."""
+        return self._size + self.store.added > self._limit
+
+    def evict(self, config: Config, running: Iterable[int]) -> None:
+        """Lets go of what is too old or too much; `running` are the times (ns)
+        at which running sessions began. Raises OSError."""
+        now = time.time_ns()
+        spared = min(running, default=now)
+        limit = config.snapshot_size
+        self._size, self._limit = 0, limit + limit // _SLACK  # also where it fails
+        with contextlib.suppress(BlockingIOError):  # a restore is at it
+            self.store.evict(limit, now - config.snapshot_days * DAY, spared)
+        self._size = self.store.held().size
+        self._limit = max(limit, self._size) + limit // _SLACK
+
+    def status(self, config: Config) -> dict[str, Any]:
+        """For people: `size` and `limit` in bytes, `files`, `oldest` in ns (0:
+        nothing), `days`."""
+        held = self.store.held()
+        return {
+            "size": held.size,
+            "files": held.files,
+            "oldest": held.oldest,
+            "limit": config.snapshot_size,
+            "days": config.snapshot_days,
+            "place": os.fspath(self.store.place),
+        }
