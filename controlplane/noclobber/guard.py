@@ -23,7 +23,7 @@ from noclobber.deletions import Deletions, outlives_git
 from noclobber.facts import Gathered, Question
 from noclobber.guarded import Guarded
 from noclobber.journal import OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
-from noclobber.keeping import RUNS_FOR, Keeper, Kept
+from noclobber.keeping import Keeper, Kept
 from noclobber.ledger import KEY_SIZE, Image, Replaced
 from noclobber.overrides import Override, Overrides
 from noclobber.people import People
@@ -178,11 +178,9 @@ class Guard:
 
     def _evict(self) -> None:
         """The store is brought back within its budget."""
-        since = time.time_ns() - RUNS_FOR
         known = [(s.first, s.last) for s in self.sessions.all.values()]
-        running = [first for first, last in (*known, *self._asleep.values()) if last >= since]
         with contextlib.suppress(OSError):  # a store that cannot be read has trouble enough
-            self.keeper.evict(self.configs.of(None), running)
+            self.keeper.evict(self.configs.of(None), [*known, *self._asleep.values()])
 
     def tidy(self) -> None:
         """Forgets sessions that were silent too long, and lets go of those that

@@ -67,10 +67,11 @@ class Keeper:
         """Whether the store may have grown over its budget."""
         return self._size + self.store.added > self._limit
 
-    def evict(self, config: Config, running: Iterable[int]) -> None:
-        """Lets go of what is too old or too much; `running` are the times (ns)
-        at which running sessions began. Raises OSError."""
+    def evict(self, config: Config, sessions: Iterable[tuple[int, int]]) -> None:
+        """Lets go of what is too old or too much. Of each session the first
+        and the last time (ns) count. Raises OSError."""
         now = time.time_ns()
+        running = (first for first, last in sessions if last >= now - RUNS_FOR)
         spared = min(running, default=now)
         limit = config.snapshot_size
         self._size, self._limit = 0, limit + limit // _SLACK  # also where it fails
