@@ -44,6 +44,14 @@ class ConfigError(ValueError):
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Files that may always be replaced, and why. Globs as in .gitignore."""
+
+    paths: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
 class Config:
     """What may be set, with its defaults. Globs as in .gitignore."""
 
@@ -55,11 +63,15 @@ class Config:
     retention_days: int = RETENTION_DAYS
     snapshot_size: int = SNAPSHOT_SIZE  # or as text: "2GiB"; 0: nothing is kept
     snapshot_days: int = SNAPSHOT_DAYS
+    allow: tuple[Rule, ...] = ()  # [[allow]] tables
+    allow_inside: bool = False  # `noclobber allow` from within a session
 
 
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(|B|KiB|MiB|GiB|TiB)")
 
+# An agent works in the root: what it writes there must not set these.
+_USERS_OWN = ("allow_inside",)
 _CHOICES = {"programs": ("deny", "snapshot"), "fail": ("closed", "open")}
 
 
@@ -114,11 +126,20 @@ def merge(config: Config, path: Path, text: bytes) -> Config:
     for key, value in table.items():
         if key not in known:
             raise ConfigError(path, _line(text, key), f"unknown setting {key!r}")
+        if key in _USERS_OWN and path != user_file():
+            where = f"only the user's own file may set it: {user_file()}"
+            raise ConfigError(path, _line(text, key), f"{key}: {where}")
         changes[key] = _checked(path, _line(text, key), key, value, known[key])
     return replace(config, **changes)
 
 
 def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
+    if key == "allow":
+        return tuple(_rule(path, line, each) for each in _list(path, line, value))
+    if isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+        raise ConfigError(path, line, f"{key} is to be true or false")
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
@@ -135,6 +156,26 @@ def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
         choices = " or ".join(f'"{choice}"' for choice in _CHOICES[key])
         raise ConfigError(path, line, f"{key} is to be {choices}")
     return value
+
+
+def _list(path: Path, line: int, value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    raise ConfigError(path, line, "allow is to be a list of tables: [[allow]]")
+
+
+def _rule(path: Path, line: int, value: Any) -> Rule:
+    """One [[allow]] table."""
+    if isinstance(value, Mapping) and set(value) == {"paths", "reason"}:
+        paths, reason = value["paths"], value["reason"]
+        if (
+            isinstance(paths, list)
+            and all(isinstance(each, str) for each in paths)
+            and isinstance(reason, str)
+            and reason.strip()
+        ):
+            return Rule(tuple(paths), reason)
+    raise ConfigError(path, line, "[[allow]] has paths, a list of globs, and a reason, a text")
 
 
 def _line(text: bytes, key: str) -> int:

@@ -22,6 +22,7 @@ from noclobber.holding import Holding, Origin
 from noclobber.ledger import Image, Key, Stamp
 from noclobber.lineage import Lineage
 from noclobber.once import once
+from noclobber.overrides import Override
 from noclobber.protected import Place, Standing
 from noclobber.report import Extent, extent
 from noclobber.rule import Kind
@@ -150,7 +151,7 @@ class Gathered:
 
     @property
     def override(self) -> bool:
-        return self.guarded.overrides.get(self.asked.path) is not None
+        return self.overriding is not None
 
     @once
     def text(self) -> bool:
@@ -198,6 +199,11 @@ class Gathered:
         return b""
 
     # What they are made of.
+
+    @once
+    def overriding(self) -> Override | None:
+        """Who lets T be replaced, and why."""
+        return self.guarded.override(self.asked.path)
 
     @once
     def standing(self) -> Standing:

@@ -14,7 +14,7 @@ import struct
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from noclobber import config as configs
@@ -40,17 +40,6 @@ TOMBS = "tombs"  # beside the socket; processes look for it there
 NOT_KEPT = 0  # in the place of a row: the old content could not be kept
 IDLE = 3_600_000_000_000  # ns of silence after which a session is let go of
 DAY = 86_400_000_000_000  # ns
-
-OPS: dict[int, str] = {
-    C.NC_OP_TRUNCATE: "truncate",
-    C.NC_OP_SHRINK: "shrink",
-    C.NC_OP_RENAME: "rename",
-    C.NC_OP_EXCHANGE: "exchange",
-    C.NC_OP_PUNCH: "punch",
-    C.NC_OP_DELETE: "delete",
-    C.NC_OP_CREATE: "create",
-    C.NC_OP_UPDATE: "update",
-}
 
 _IN_PLACE = frozenset((C.NC_OP_TRUNCATE, C.NC_OP_SHRINK, C.NC_OP_PUNCH, C.NC_OP_UPDATE))
 _MOVES_NAMES = frozenset((C.NC_GONE, C.NC_NAMED))
@@ -121,7 +110,7 @@ class Guard:
         image, session = speaker.image, speaker.session
         if image is None or session is None:
             raise WireError("a question before the hello")
-        if not fds or op not in OPS:
+        if not fds or op not in reasons.OPS:
             raise WireError("a question about nothing")
         if not session.roots:  # lost with a daemon that was killed: no answer is a refusal
             raise WireError("a question of a session without a command")
@@ -207,9 +196,11 @@ class Guard:
         self._deletions.close()
 
     def allow(self, override: Override) -> None:
-        """A person lets one replacement through, or has it used up (`until` 0)."""
+        """A person lets one replacement through, or it is used up (`until` 0).
+        What is promised to a person, or is no more, outlives this daemon."""
         self.overrides.load(override.packed())
         self.journal.add(Entry(0, b"", time.time_ns(), 0, OVERRIDE, override.packed()))
+        self.commit()
 
     def facts_of(self, session: Session, path: bytes, fd: int) -> Gathered:
         """What is known of a file where nobody asks to replace it."""
@@ -246,11 +237,12 @@ class Guard:
         self.answers[ruling.verdict] += 1
         text = b""
         if facts is not None:
-            if ruling.verdict is Verdict.DENY:
-                text = self._record(facts, ruling)[1].reason.encode()
-            else:
+            tomb = session.ledger.tombs.pop(asked.path)
+            if ruling.verdict is not Verdict.ALLOW:
+                _, receipt = self._record(facts, ruling, Kept(tomb.snapshot))
+                text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
+            if ruling.verdict is not Verdict.DENY:
                 self._replaced(speaker, facts, ruling)
-            session.ledger.tombs.pop(asked.path, None)
             self._journal(speaker, TAKEN, asked.path)
             self._show_tombs()
         return wire.answer(ident, ruling.verdict.value, ruling.row, b"", text)
@@ -325,63 +317,43 @@ class Guard:
         facts.session.ledger.replaced(what)
         self._journal(speaker, REPLACED, _packed(what))
 
-    def _record(self, facts: Gathered, ruling: Ruling) -> tuple[Ruling, Receipt]:
-        """Keeps the old content where that is the verdict, and writes the
-        receipt, whose `reason` is the message for a refusal. What cannot be
-        kept is refused, but for an edit in place."""
+    def _record(
+        self, facts: Gathered, ruling: Ruling, kept: Kept | None = None
+    ) -> tuple[Ruling, Receipt]:
+        """Keeps the old content where that is the verdict and it is not `kept`
+        already, and writes the receipt, whose `reason` is the message for a
+        refusal. What cannot be kept is refused, but for an edit in place."""
         now = time.time_ns()
         self._receipt += 1
         ident = f"{now:x}-{self._receipt}"
-        asked, session, image = facts.asked, facts.session, facts.image
-        found = facts.extent
-        kept, failure = Kept(), ""
-        if ruling.verdict is not Verdict.DENY:
+        asked, failure = facts.asked, ""
+        if ruling.verdict is Verdict.DENY:
+            kept = Kept()
+        elif kept is None:
             try:
                 kept = self.keeper.keep(facts, ident, self.configs.of(None))
             except OSError as error:
-                failure = f"{error.strerror}: {error.filename}"
+                kept, failure = Kept(), f"{error.strerror}: {error.filename}"
                 if asked.op != C.NC_OP_UPDATE:
                     ruling = Ruling(Verdict.DENY, NOT_KEPT)
         note = " ".join(filter(None, (failure, kept.note, self.configs.trouble)))
-        command = session.ledger.commands.get(image.command)
-        limit = (command.limit if command else 0) or facts.guarded.config.shown_limit
         if ruling == Ruling(Verdict.DENY, NOT_KEPT):
-            reason = report.not_kept(asked.path, OPS[asked.op], failure)
-        elif ruling.verdict is Verdict.DENY:
-            step = report.next_step(
-                asked.path, facts.content, found, limit if facts.grade == "shown" else 0
-            )
-            because = reasons.because(facts, ruling, self.sessions.all.values())
-            reason = report.message(asked.path, found, facts.grade, step, because, note)
-        elif ruling.row == 7 and (used := self.overrides.take(asked.path)):
-            self.allow(replace(used, until=0))
-            reason = f"{used.by} allowed it: {used.reason}"
+            reason = report.not_kept(asked.path, reasons.OPS[asked.op], failure)
         else:
-            reason = report.REASONS[ruling.row]
-        receipt = Receipt(
-            time=timestamp(now),
-            session=os.fsdecode(session.id),
-            command=os.fsdecode(image.command),
-            pid=image.pid,
-            exe=os.fsdecode(image.exe),
-            argv=[os.fsdecode(word) for word in image.argv],
-            op=OPS[asked.op],
-            path=os.fsdecode(asked.path),
-            verdict=ruling.verdict.name.lower(),
-            row=ruling.row,
-            grade=facts.grade,
-            seen_bytes=found.seen_bytes,
-            total_bytes=found.total_bytes,
-            seen_lines=found.seen_lines,
-            total_lines=found.total_lines,
-            unseen=list(found.unseen),
-            reason=reason,
+            reason = reasons.told(facts, ruling, self.sessions.all.values(), note)
+        used = facts.overriding if ruling.row == 7 else None
+        if used and used.until:
+            self.allow(replace(used, until=0))
+        receipt = reasons.receipt(
+            facts,
+            ruling,
             id=ident,
-            kind=facts.kind.value,
-            explain=facts.explain(),
+            time=timestamp(now),
+            reason=reason,
             snapshot=kept.name,
             attributes=kept.attributes,
             note=note,
+            override=asdict(used) if used else {},
         )
         self.receipts.add(receipt)
         self._syncing.written()

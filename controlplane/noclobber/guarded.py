@@ -7,7 +7,7 @@ import time
 
 from noclobber.config import Config
 from noclobber.evidence import Evidence
-from noclobber.overrides import Overrides
+from noclobber.overrides import Override, Overrides, Rules
 from noclobber.protected import Protection, Standing, skip_directories
 from noclobber.repository import Repositories
 from noclobber.session import Session
@@ -27,7 +27,8 @@ class Guarded:
         overrides: Overrides,
     ) -> None:
         self.config = config
-        self.overrides = overrides
+        self._overrides = overrides
+        self._rules = Rules(config.allow)
         self.roots = roots = session.roots
         self.evidence = Evidence(session.ledger)
         self._standings: dict[bytes, tuple[float, Standing]] = {}
@@ -49,3 +50,9 @@ class Guarded:
                 self._standings.clear()
             known = self._standings[path] = (now + STANDS_FOR, self.protection.standing(path))
         return known[1].anew()
+
+    def override(self, path: bytes) -> Override | None:
+        """What lets a replacement of the file at a path through, if anything
+        does. What may always be replaced uses up no one-time override."""
+        ruled = self._rules.get(path, self.standing(path).root) if self.config.allow else None
+        return ruled or self._overrides.get(path)

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from noclobber import plainexec
 
-_SHIM = "libnoclobber."
+SHIM = "libnoclobber."
 _LEFT = "NOCLOBBER_LEFT"  # set for the process that has left
 
 
 def is_guarded() -> bool:
     """Whether the preloaded library is in this process."""
-    return any(_SHIM in line.rsplit("/", 1)[-1] for line in _maps())
+    return any(SHIM in line.rsplit("/", 1)[-1] for line in _maps())
 
 
 def leave() -> None:
@@ -39,7 +39,7 @@ def leave() -> None:
 def _environment() -> dict[str, str]:
     env = {**os.environ, _LEFT: "1"}
     others = [word for word in re.split("[: ]", env.pop("LD_PRELOAD", "")) if word]
-    others = [word for word in others if not Path(word).name.startswith(_SHIM)]
+    others = [word for word in others if not Path(word).name.startswith(SHIM)]
     if others:
         env["LD_PRELOAD"] = ":".join(others)
     return env

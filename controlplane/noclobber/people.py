@@ -1,17 +1,19 @@
-"""What people ask the daemon: `status`, `stop`, `show`, `explain`."""
+"""What people ask the daemon: `status`, `stop`, `show`, `allow`."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from noclobber import __version__, wire
 from noclobber.files import version
 from noclobber.ledger import Key, identify
-from noclobber.overrides import LASTS, Override, is_inside
+from noclobber.overrides import LASTS, LONGEST, Override, is_inside, who
+from noclobber.protected import Place, Standing
 from noclobber.wire import C
 
 if TYPE_CHECKING:
@@ -48,18 +50,50 @@ class People:
                 return {"pid": os.getpid()}
             case "allow":
                 return self._allow(pid, asked)
+            case "overrides":
+                return {"overrides": [asdict(each) for each in self._guard.overrides.all()]}
+            case "revoke":
+                return self._revoke(str(asked["path"]))
             case "show":
                 return self._show(asked, fds)
         return {"error": f"this daemon does not know {asked.get('do')!r}"}
 
     def _allow(self, pid: int, asked: Json) -> Json:
-        if is_inside(pid, self._guard.sessions.all.values()):
-            return {"error": "only a person may allow it, from outside of the session"}
-        path, reason = str(asked["path"]), str(asked["reason"])
-        by = f"process {pid} of user {os.getuid()}"
-        override = Override(path, reason, by, time.time() + LASTS)
-        self._guard.allow(override)
-        return {"until": override.until}
+        guard = self._guard
+        sessions = guard.sessions.all.values()
+        by = who(pid)
+        if is_inside(pid, sessions, [*guard.sessions.all, *guard.asleep()]):
+            if not guard.configs.of(None).allow_inside:
+                return {
+                    "error": "only a person may allow it, outside of the session: "
+                    "this process belongs to one, or cannot be looked at"
+                }
+            by += ", from within a session"
+        path, reason = str(asked["path"]), str(asked["reason"]).strip()
+        lasts = float(asked.get("for", LASTS))
+        if not reason or not 0 < lasts <= LONGEST:
+            return {"error": "an override needs a reason, and a time of at most 7 days"}
+        places = {each.place for each in self._standings(os.fsencode(path))}
+        if places and places.isdisjoint((Place.ROOT, Place.OUTSIDE)):
+            where = " and ".join(sorted(place.value for place in places))
+            return {"error": f"nobody is refused there: for the known sessions it lies {where}"}
+        now = time.time()
+        override = Override(path, reason, by, now + lasts, now)
+        guard.allow(override)
+        return asdict(override)
+
+    def _revoke(self, path: str) -> Json:
+        standing = self._guard.overrides.get(os.fsencode(path))
+        if standing is None:
+            return {"error": f"no override stands for {path}; see noclobber allow --list"}
+        self._guard.allow(replace(standing, until=0))
+        return asdict(standing)
+
+    def _standings(self, path: bytes) -> Iterator[Standing]:
+        """Where a path stands for those sessions that were last heard of."""
+        for session in self._latest():
+            if session.roots:
+                yield self._guard.guarded(session).standing(path)
 
     def _show(self, asked: Json, fds: list[int]) -> Json:
         """What a session knows of the file that came with the request."""
@@ -87,14 +121,20 @@ class People:
 
     def _knowing(self, key: Key) -> Session | None:
         """The session last heard of that knows the file, else the last one."""
+        last = None
+        for session in self._latest():
+            if session.ledger.knows(key):
+                return session
+            last = last or session
+        return last
+
+    def _latest(self) -> Iterator[Session]:
+        """Those last heard of, the last one first."""
         sessions = self._guard.sessions
         heard = {session.id: session.last for session in sessions.all.values()}
         heard |= {name: last for name, (_, last) in self._guard.asleep().items()}
-        names = sorted(heard, key=lambda name: heard[name], reverse=True)[:LOOKED_THROUGH]
-        found = (sessions.get(name, 0) for name in names)
-        return next((s for s in found if s.ledger.knows(key)), None) or (
-            sessions.get(names[0], 0) if names else None
-        )
+        for name in sorted(heard, key=lambda name: heard[name], reverse=True)[:LOOKED_THROUGH]:
+            yield sessions.get(name, 0)
 
     def _status(self) -> Json:
         guard = self._guard

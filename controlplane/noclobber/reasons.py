@@ -1,4 +1,5 @@
-"""The sentence of a refusal that says what is special about it.
+"""What a verdict's receipt says, and the sentence of a refusal that says what
+is special about it.
 
 Who was refused although it had looked must learn what happened since: another
 session's append, an editor, or that its own half of a command came too late.
@@ -6,17 +7,72 @@ session's append, an editor, or that its own half of a command came too late.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from datetime import datetime, timezone
+from typing import Any
 
 from noclobber import coverage, report
 from noclobber.facts import Gathered
 from noclobber.ledger import Image, Key, Ledger, Stamp, version_of
-from noclobber.rule import Ruling
+from noclobber.receipts import Receipt
+from noclobber.rule import Ruling, Verdict
 from noclobber.session import Session
 from noclobber.wire import C
 
 _WORDS = 4  # of a command line that are named
+
+
+OPS: dict[int, str] = {
+    C.NC_OP_TRUNCATE: "truncate",
+    C.NC_OP_SHRINK: "shrink",
+    C.NC_OP_RENAME: "rename",
+    C.NC_OP_EXCHANGE: "exchange",
+    C.NC_OP_PUNCH: "punch",
+    C.NC_OP_DELETE: "delete",
+    C.NC_OP_CREATE: "create",
+    C.NC_OP_UPDATE: "update",
+}
+
+
+def receipt(facts: Gathered, ruling: Ruling, **fields: Any) -> Receipt:
+    """The receipt of a verdict; `fields` are those that the facts do not tell."""
+    asked, image, found = facts.asked, facts.image, facts.extent
+    return Receipt(
+        session=os.fsdecode(facts.session.id),
+        command=os.fsdecode(image.command),
+        pid=image.pid,
+        exe=os.fsdecode(image.exe),
+        argv=[os.fsdecode(word) for word in image.argv],
+        op=OPS[asked.op],
+        path=os.fsdecode(asked.path),
+        verdict=ruling.verdict.name.lower(),
+        row=ruling.row,
+        grade=facts.grade,
+        seen_bytes=found.seen_bytes,
+        total_bytes=found.total_bytes,
+        seen_lines=found.seen_lines,
+        total_lines=found.total_lines,
+        unseen=list(found.unseen),
+        kind=facts.kind.value,
+        explain=facts.explain(),
+        **fields,
+    )
+
+
+def told(facts: Gathered, ruling: Ruling, sessions: Iterable[Session], note: str) -> str:
+    """A verdict's reason: for a refusal the whole message."""
+    if ruling.verdict is Verdict.DENY:
+        found, path = facts.extent, facts.asked.path
+        command = facts.session.ledger.commands.get(facts.image.command)
+        limit = (command.limit if command else 0) or facts.guarded.config.shown_limit
+        step = report.next_step(path, facts.content, found, limit if facts.grade == "shown" else 0)
+        return report.message(
+            path, found, facts.grade, step, because(facts, ruling, sessions), note
+        )
+    if ruling.row == 7 and (used := facts.overriding):
+        return f"{used.by} allowed it: {used.reason}"
+    return report.REASONS[ruling.row]
 
 
 def because(facts: Gathered, ruling: Ruling, sessions: Iterable[Session]) -> str:

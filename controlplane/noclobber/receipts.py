@@ -73,6 +73,7 @@ class Receipt:
     snapshot: str = ""  # the old content's name in the store
     attributes: dict[str, Any] = field(default_factory=dict)  # of the file then
     note: str = ""
+    override: dict[str, Any] = field(default_factory=dict)  # who, why, when
 
     def fields(self) -> dict[str, Any]:
         """What a line holds. dataclasses.asdict copies all of it, and that

@@ -30,8 +30,14 @@ def test_allow_from_within_a_session_is_refused_whatever_it_does_to_its_environm
     for text in (
         "noclobber allow f --reason x",
         "env -u NOCLOBBER_SESSION noclobber allow f --reason x",
+        "env -u NOCLOBBER_SESSION -u LD_PRELOAD noclobber allow f --reason x",
+        "env -i PATH=$PATH HOME=$HOME XDG_RUNTIME_DIR=$XDG_RUNTIME_DIR "
+        "noclobber allow f --reason x",
+        "setsid -f noclobber allow f --reason x 2>said; until [ -s said ]; do sleep 1; done; false",
     ):
         assert guard.shell(text).returncode != 0, text
+    assert "only a person" in (guard.tree / "said").read_text()
+    assert guard.cli("allow", "--json").stdout == ""
     assert guard.shell("echo x > f").returncode != 0
     assert guard.cli("allow", str(guard.tree / "f"), "--reason", "x").returncode == 0
     assert guard.shell("echo x > f").returncode == 0

@@ -189,6 +189,7 @@ class Running:
     tree: Path
     env: dict[str, str]
     puppets: dict[str, Puppet] = field(default_factory=dict)
+    strangers: list[Puppet] = field(default_factory=list)
     commands: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -211,7 +212,12 @@ class Running:
         assert done.returncode == 0, done.stderr
 
     def launch(
-        self, session: str = "s", command: str = "c", flags: int = 0, argv: tuple[str, ...] = ()
+        self,
+        session: str = "s",
+        command: str = "c",
+        flags: int = 0,
+        argv: tuple[str, ...] = (),
+        pid: int = 0,
     ) -> None:
         """Says what the launcher says: a command of a session over the tree."""
         words = [
@@ -223,7 +229,7 @@ class Running:
         if not self.commands:
             self.commands.append(subprocess.Popen(["sleep", "1000"]))
         record = wire.record(
-            C.NC_COMMAND, wire.COMMAND, self.commands[-1].pid, 0, 0, *map(len, words), 0,
+            C.NC_COMMAND, wire.COMMAND, pid or self.commands[-1].pid, 0, 0, *map(len, words), 0,
             flags=flags, tail=b"".join(words),
         )  # fmt: skip
         end = places.connect(self.socket, WAIT)
@@ -247,9 +253,14 @@ class Running:
             self.puppets[kind] = Puppet(self.home, kind)
         return Talker(self.socket, self.puppets[kind], **options)  # type: ignore[arg-type]
 
+    def puppet(self, kind: str = "direct") -> Puppet:
+        """A process that has said nothing yet."""
+        self.strangers.append(Puppet(self.home, kind))
+        return self.strangers[-1]
+
     def close(self) -> None:
         self.cli("daemon", "stop")
-        for puppet in self.puppets.values():
+        for puppet in (*self.puppets.values(), *self.strangers):
             puppet.close()
         for command in self.commands:
             command.kill()

@@ -68,6 +68,11 @@ def test_a_size_is_bytes_or_text(tmp_path, text, size):
         ("[programs]\nx = 1\n", 1, "programs is to be"),
         ('snapshot_size = "2 GB"\n', 1, 'such as "2GiB"'),
         ('snapshot_days = "2"\n', 1, "whole number"),
+        ('\nallow = "*"\n', 2, "list of tables"),
+        ('[[allow]]\npaths = ["a"]\n', 1, "has paths, a list of globs, and a reason"),
+        ('[[allow]]\npaths = ["a"]\nreason = " "\n', 1, "and a reason"),
+        ('[[allow]]\npaths = "a"\nreason = "x"\n', 1, "a list of globs"),
+        ("allow_inside = 1\n", 1, "true or false"),
     ],
 )
 def test_an_error_names_the_file_and_the_line(tmp_path, text, line, why):
@@ -76,6 +81,22 @@ def test_an_error_names_the_file_and_the_line(tmp_path, text, line, why):
         config.load(None)
     assert error.value.line == line
     assert f"config.toml, line {line}: " in str(error.value) and why in str(error.value)
+
+
+def test_what_may_always_be_replaced_is_a_table_with_a_reason(tmp_path):
+    (tmp_path / "root" / "noclobber.toml").write_text(
+        '[[allow]]\npaths = ["a", "b/"]\nreason = "x"\n[[allow]]\npaths = ["c"]\nreason = "y"\n'
+    )
+    found = config.load(root(tmp_path)).allow
+    assert found == (config.Rule(("a", "b/"), "x"), config.Rule(("c",), "y"))
+
+
+def test_a_root_cannot_set_what_is_the_users_own(tmp_path):
+    user(tmp_path, "allow_inside = true\n")
+    assert config.load(root(tmp_path)).allow_inside
+    (tmp_path / "root" / "noclobber.toml").write_text("\nallow_inside = true\n")
+    with pytest.raises(ConfigError, match=r"noclobber\.toml, line 2: .*only the user's own"):
+        config.load(root(tmp_path))
 
 
 def test_what_is_not_utf_8_is_an_error_with_a_line(tmp_path):
