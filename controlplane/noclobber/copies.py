@@ -90,7 +90,7 @@ class Copies:
             image = ledger.images.get(write.token)
             if image is None:
                 continue
-            wanted = set(image.read_keys) - {self._key}
+            wanted = ledger.keys_read(image) - {self._key}
             if not wanted:
                 continue
             for path in self._names(image):
@@ -105,7 +105,7 @@ class Copies:
         for word in image.argv[1:]:
             for place in (*places, home):
                 yield os.path.normpath(os.path.join(place, word))  # noqa: PTH118
-        inodes = {version_of(key, bytes(STAMP_SIZE)).ino for key in image.read_keys}
+        inodes = {version_of(key, bytes(STAMP_SIZE)).ino for key in self._ledger.keys_read(image)}
         try:
             with os.scandir(home) as entries:
                 yield from (entry.path for entry in entries if entry.inode() in inodes)

@@ -72,7 +72,7 @@ class Evidence:
         found: set[Key] = set()
         for image in self._ledger.images.values():
             if image.command == ident:
-                found.update(image.read_keys)
+                found.update(self._ledger.keys_read(image))
         return found
 
     def _printed(self, ident: bytes) -> list[bytes]:

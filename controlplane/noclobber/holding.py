@@ -145,7 +145,7 @@ class Holding:
         origin = self._origin(image, write)
         if origin in (Origin.MAKES, Origin.BRINGS):
             return origin is Origin.MAKES
-        for key in set(image.read_keys):
+        for key in facts.keys_read(image):
             for read in facts.reads(key):
                 if read.token == token and not self.knew(key, read.stamp):
                     return False

@@ -8,13 +8,11 @@ them. It touches neither disk nor clock, so that a daemon started anew can
 rebuild it by feeding the same reports again.
 
 Files are known by `key` (device and inode), their versions by `stamp` (size,
-mtime, ctime); both stay the packed bytes of the wire: a build reads 10^5
-files, and an object for each would cost more than the files' own inodes.
+mtime, ctime); both stay the packed bytes of the wire.
 """
 
 from __future__ import annotations
 
-import struct
 import zlib
 from bisect import insort
 from collections.abc import Iterable, Iterator
@@ -23,6 +21,7 @@ from typing import Any, NamedTuple
 
 from noclobber import coverage, wire
 from noclobber.coverage import Coverage
+from noclobber.readings import Read, Readings
 from noclobber.wire import C, Version
 
 Key = bytes
@@ -31,10 +30,6 @@ Stamp = bytes
 KEY_SIZE: int = wire.ffi.offsetof("struct nc_version", "size")
 STAMP_SIZE = wire.VERSION.size - KEY_SIZE
 SIZE_MTIME: int = wire.ffi.offsetof("struct nc_version", "ctime") - KEY_SIZE
-
-_MARK = struct.Struct("=QI")  # whose read it was: token, flags
-_READ_TAIL = wire.READ.size - (wire.RECORD_SIZE + wire.VERSION.size)
-_RANGES = _MARK.size + STAMP_SIZE + _READ_TAIL
 
 REPEATS_IN = 16  # last reports of a file among which the same opening is looked for
 WRITES_KEPT = 128  # reports of one file's writers
@@ -76,9 +71,9 @@ class Image:
     above: tuple[Any, ...] = ()  # voice.Programs, taken down at its hello
     asked: int = 0  # questions so far
     origins: dict[bool, Any] = field(default_factory=dict)  # origins.py's answers
-    read_keys: list[Key] = field(default_factory=list)
+    reads: list[range] = field(default_factory=list)  # their numbers in the ledger
+    keys: frozenset[Key] | None = None  # of the files it read, where it was asked for
     pipes: list[tuple[int, int, int]] = field(default_factory=list)  # ino, end, bytes
-    marks: dict[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -116,15 +111,6 @@ class Command:
         if run:
             pieces.append(b"".join(run))
         return pieces
-
-
-class Read(NamedTuple):
-    """Bytes of one version that one image got from the kernel."""
-
-    token: int
-    flags: int
-    stamp: Stamp
-    ranges: Coverage
 
 
 class Write(NamedTuple):
@@ -190,7 +176,7 @@ class Ledger:
         self.known: dict[Key, dict[Stamp, bytes]] = {}  # not to that command
         self.tombs: dict[bytes, Tomb] = {}
         self.seq = 0
-        self._reads: dict[Key, bytes | list[bytes]] = {}
+        self._readings = Readings()
         self._restamped: dict[Key, set[Stamp]] = {}
         self._by_pid: dict[int, int] = {}
 
@@ -213,20 +199,19 @@ class Ledger:
         self.commands[command.id] = command
         return command
 
-    def read(self, image: Image, key: Key, rest: bytes, flags: int) -> None:
-        """Bytes of `key` were read; `rest` is the record from its stamp on."""
-        mark = image.marks.get(flags)
-        if mark is None:
-            mark = image.marks[flags] = _MARK.pack(image.token, flags)
-        image.read_keys.append(key)
-        entry = mark + rest
-        held = self._reads.get(key)
-        if held is None:
-            self._reads[key] = entry
-        elif isinstance(held, bytes):
-            self._reads[key] = [held, entry]
-        else:
-            held.append(entry)
+    def read(self, image: Image, buffer: bytes, at: int, end: int) -> None:
+        """Files were read: a run of read records. Raises WireError for one
+        that makes no sense; those before it stand."""
+        image.keys = None
+        first = self._readings.count + 1
+        try:
+            self._readings.take(image.token, buffer, at, end)
+        finally:
+            stop = self._readings.count + 1
+            if image.reads and image.reads[-1].stop == first:
+                first = image.reads.pop().start
+            if first < stop:
+                image.reads.append(range(first, stop))
 
     def wrote(
         self, image: Image, now: Version, before: Version, flags: int, path: bytes, time: int
@@ -316,19 +301,21 @@ class Ledger:
     def reads(self, key: Key) -> Iterator[Read]:
         """Every report of a read of that file, oldest first. A read with no
         ranges is a descriptor that was open for reading and unused yet."""
-        held = self._reads.get(key, [])
-        for entry in [held] if isinstance(held, bytes) else held:
-            token, flags = _MARK.unpack_from(entry)
-            stamp = entry[_MARK.size : _MARK.size + STAMP_SIZE]
-            yield Read(token, flags, stamp, tuple(wire.RANGE.iter_unpack(entry[_RANGES:])))
+        return self._readings.of(key)
+
+    def keys_read(self, image: Image) -> frozenset[Key]:
+        """The files that an image read."""
+        if image.keys is None:
+            image.keys = self._readings.keys(image.reads)
+        return image.keys
 
     def knows(self, key: Key) -> bool:
         """Whether anything was reported of that file."""
-        return key in self._reads or key in self.writes or key in self.names
+        return key in self._readings or key in self.writes or key in self.names
 
     def has_reads(self, key: Key) -> bool:
         """Whether any read of that file was reported."""
-        return key in self._reads
+        return key in self._readings
 
     def was_read(self, key: Key) -> bool:
         """Whether any byte of any version of that file was read."""
@@ -367,7 +354,7 @@ class Ledger:
         """The writing that made that version at one go, from an image whose
         file nobody ever read: the usual case, told without any replay."""
         writes = self.writes.get(key)
-        if not writes or key in self._reads:
+        if not writes or key in self._readings:
             return None
         last = writes[-1]
         if last.stamp != stamp or last.again or not last.begins:

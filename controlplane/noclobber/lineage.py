@@ -88,11 +88,10 @@ class Lineage:
     def _sources(self, image: Image) -> Iterable[int]:
         """Those who wrote, in this session, the files that it reads."""
         writes = self._ledger.writes
-        for key in set(image.read_keys):
-            if key in writes and key != self._target:
-                stamps = [r.stamp for r in self._ledger.reads(key) if r.token == image.token]
-                for stamp in set(stamps):
-                    yield from (write.token for write in self._ledger.authors(key, stamp))
+        for key in (writes.keys() & self._ledger.keys_read(image)) - {self._target}:
+            stamps = [r.stamp for r in self._ledger.reads(key) if r.token == image.token]
+            for stamp in set(stamps):
+                yield from (write.token for write in self._ledger.authors(key, stamp))
 
 
 def _made(flags: int) -> bool:

@@ -27,7 +27,7 @@ def origin(image: Image, write: Write) -> Origin:
     if found is None:
         found = image.origins[given] = _origin(image, given)
     # A file whose reading was not reported lies where nothing is followed.
-    return Origin.BRINGS if found is Origin.COPIES and not image.read_keys else found
+    return Origin.BRINGS if found is Origin.COPIES and not image.reads else found
 
 
 def _origin(image: Image, given: bool) -> Origin:

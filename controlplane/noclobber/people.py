@@ -146,6 +146,7 @@ class People:
                 "grade": "shown" if session.attested else "read",
                 "commands": len(session.ledger.commands),
                 "processes": len(session.ledger.images),
+                "questions": sum(i.asked for i in session.ledger.images.values()),
                 "first": session.first,
                 "last": session.last,
             }
@@ -159,6 +160,7 @@ class People:
                 "grade": "",
                 "commands": 0,
                 "processes": 0,
+                "questions": 0,
                 "first": first,
                 "last": last,
             }

@@ -12,12 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from noclobber import wire
-from noclobber.ledger import KEY_SIZE, Command, Image, Ledger, identify
+from noclobber.ledger import Command, Image, Ledger, identify
 from noclobber.wire import C, Record, Version, WireError
-
-_VERSION_AT: int = wire.ffi.offsetof("struct nc_read", "version")
-_STAMP_AT = _VERSION_AT + KEY_SIZE
-_COUNT_AT: int = wire.ffi.offsetof("struct nc_read", "count")
 
 _ID_MAX: int = C.NC_ID_MAX
 
@@ -150,17 +146,8 @@ class Sessions:
     def _read(
         self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
     ) -> None:
-        # The hot one: a build sends these by the thousand.
-        if flags & C.NC_EXECUTED:
-            return  # taken in to be obeyed, not to be known
-        image, session = speaker.image, speaker.session
-        if image is None or session is None:
-            raise WireError("a report before the hello")
-        (count,) = _COUNT.unpack_from(buffer, at + _COUNT_AT)
-        if at + wire.READ.size + count * wire.RANGE.size != end:
-            raise WireError(f"{count} ranges do not fit their record")
-        key = buffer[at + _VERSION_AT : at + _STAMP_AT]
-        session.ledger.read(image, key, buffer[at + _STAMP_AT : end], flags)
+        image, session = _who(speaker)
+        session.ledger.read(image, buffer, at, end)
 
     def _wrote(
         self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
@@ -210,9 +197,6 @@ class Sessions:
         if command is None:
             command = session.ledger.start_command(Command(ident, time))
         command.show(offset, text)
-
-
-_COUNT = wire.scalar("nc_read", "count")
 
 
 def _who(speaker: Speaker) -> tuple[Image, Session]:

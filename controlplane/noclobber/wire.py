@@ -10,15 +10,13 @@ whatever cannot be a record, and nothing else does.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from noclobber import _native
 
 ffi = _native.ffi
 C: Any = _native.lib
-
-Buffer = bytes | bytearray | memoryview
 
 _CODES = {
     ("uint8_t", 1): "B",
@@ -66,12 +64,6 @@ def layout(name: str) -> struct.Struct:
     return struct.Struct(form + "x" * (ffi.sizeof(kind) - at))
 
 
-def scalar(name: str, field: str) -> struct.Struct:
-    """The packed form of one field alone."""
-    kind = dict(ffi.typeof(f"struct {name}").fields)[field].type
-    return struct.Struct("=" + _CODES[kind.cname, ffi.sizeof(kind)])
-
-
 RECORD = layout("nc_record")
 HELLO = layout("nc_hello")
 COMMAND = layout("nc_command")
@@ -111,12 +103,15 @@ for _type, _size in (
 _MAX: int = C.NC_RECORD_MAX
 _VERSION: int = C.NC_VERSION
 
+_READ: int = C.NC_READ
+
 Record = tuple[int, int, int, int]  # type, flags, offset, end
 
 
-def records(buffer: Buffer, end: int) -> tuple[list[Record], int]:
+def records(buffer: bytes, end: int) -> tuple[list[Record], int]:
     """The whole records in `buffer[:end]`, and where the first partial one
-    begins. Raises WireError at the first byte that can begin no record."""
+    begins. Read records that follow each other are one, with the flags of
+    the first. Raises WireError at the first byte that can begin no record."""
     found: list[Record] = []
     at = 0
     unpack, fixed = RECORD.unpack_from, _FIXED
@@ -130,12 +125,15 @@ def records(buffer: Buffer, end: int) -> tuple[list[Record], int]:
             raise WireError(f"record type {kind} of {size} bytes")
         if size > end - at:
             break
-        found.append((kind, flags, at, at + size))
-        at += size
+        stop = at + size
+        if kind == _READ and stop < end:  # a build sends these by the thousand
+            stop = C.nc_readings_run(buffer, stop, end)
+        found.append((kind, flags, at, stop))
+        at = stop
     return found, at
 
 
-def strings(buffer: Buffer, at: int, end: int, sizes: Iterable[int]) -> list[bytes]:
+def strings(buffer: bytes, at: int, end: int, sizes: Iterable[int]) -> list[bytes]:
     """The strings that follow a struct. Raises WireError past the record."""
     found = []
     for size in sizes:
@@ -152,13 +150,6 @@ def words(text: bytes) -> list[bytes]:
     if not parts[-1]:
         parts.pop()
     return parts
-
-
-def ranges(buffer: Buffer, at: int, end: int, count: int) -> Iterator[tuple[int, int]]:
-    """The ranges of a read record. Raises WireError past the record."""
-    if count * RANGE.size > end - at:
-        raise WireError(f"{count} ranges do not fit their record")
-    return RANGE.iter_unpack(buffer[at : at + count * RANGE.size])
 
 
 def record(

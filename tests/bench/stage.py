@@ -105,13 +105,12 @@ class Stage:
 
     def records(self) -> int:
         """How many reports the daemon has written down."""
-        from noclobber import wire
         from noclobber.journal import RECORDS
 
         ledger = Path(self.status()["state"]) / "ledger.db"
         with closing(sqlite3.connect(f"{ledger.as_uri()}?mode=ro", uri=True)) as db:
             rows = db.execute("SELECT data FROM entries WHERE kind = ?", (RECORDS,))
-            return sum(len(wire.records(data, len(data))[0]) for (data,) in rows)
+            return sum(_count(data) for (data,) in rows)
 
     def calm(self, pid: int) -> float:
         """Waits until the daemon has nothing to do, lest it take processor
@@ -125,6 +124,17 @@ class Stage:
                 break
             used = now
         return used
+
+
+def _count(data: bytes) -> int:
+    """The records in some whole ones."""
+    from noclobber.wire import RECORD
+
+    found = at = 0
+    while at < len(data):
+        at += RECORD.unpack_from(data, at)[0]
+        found += 1
+    return found
 
 
 def _processor(pid: int) -> float:

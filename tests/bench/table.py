@@ -61,7 +61,7 @@ def markdown(calls: Sequence[Row], works: Sequence[Measured], rounds: tuple[int,
         ratio = work.processor.ratio
         lines.append(
             f"| {work.row.name} | x {ratio.middle:.3f} | {spread(ratio)} | {cell(work.reports)} "
-            f"| {cell(work.questions) or '?'} | {cell(work.daemon * 1000)} ms |"
+            f"| {cell(work.questions)} | {cell(work.daemon * 1000)} ms |"
         )
     return "\n".join(lines) + "\n"
 

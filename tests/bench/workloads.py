@@ -103,7 +103,7 @@ class Measured:
 
     row: Row
     processor: Row
-    questions: float | None
+    questions: float
     reports: float
     daemon: float  # s of processor time
 
@@ -125,12 +125,11 @@ def measure(stage: Stage, work: Workload, rounds: int, pid: int) -> Measured:
     runs = rounds + 1
     row = Row(work.name, "ms", taken, aim=AIM)
     processor = Row(work.name, "ms", {v: found[1:] for v, found in used.items()})
-    questions = None if asked is None or after is None else (after - asked) / runs
+    questions = (after - asked) / runs
     return Measured(row, processor, questions, (sent_after - sent) / runs,
                     (busy_after - busy) / runs)  # fmt: skip
 
 
-def _so_far(stage: Stage, pid: int) -> tuple[int | None, int, float]:
+def _so_far(stage: Stage, pid: int) -> tuple[int, int, float]:
     busy = stage.calm(pid)
-    asked = stage.session().get("questions")
-    return (None if asked is None else int(asked)), stage.records(), busy
+    return int(stage.session().get("questions", 0)), stage.records(), busy

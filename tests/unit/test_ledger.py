@@ -55,11 +55,10 @@ class Story:
     def read(self, image: Image, file: File, *ranges: tuple[int, int], flags: int = 0) -> None:
         spans = ranges or ((0, file.size),)
         raw = wire.record(
-            C.NC_READ, wire.READ, *file.version, len(spans), 0,
+            C.NC_READ, wire.READ, *file.version, len(spans), 0, flags=flags,
             tail=b"".join(wire.RANGE.pack(*span) for span in spans),
         )  # fmt: skip
-        at = wire.ffi.offsetof("struct nc_read", "version") + len(file.key)
-        self.ledger.read(image, file.key, raw[at:], flags)
+        self.ledger.read(image, raw, 0, len(raw))
 
     def write(
         self, image: Image, file: File, size: int, flags: int = C.NC_TRUNCATED, path: bytes = b"/f"
