@@ -250,9 +250,16 @@ class Gathered:
 
     @once
     def shown(self) -> Coverage:
-        """What of T's present bytes the session's commands printed."""
+        """What of T's present bytes the session's commands printed, and what
+        of its present version a harness said that it showed."""
         content = self.content
-        return self.guarded.evidence.shown(content) if content is not None else ()
+        printed = self.guarded.evidence.shown(content) if content is not None else ()
+        return coverage.union(printed, self._told)
+
+    @once
+    def _told(self) -> Coverage:
+        told = self.session.ledger.told
+        return self.session.ledger.read_by(told, self.key, self.stamp) if told else ()
 
     @once
     def _own_command(self) -> bytes | None:
@@ -271,7 +278,8 @@ class Gathered:
             return coverage.union(self.read, self.authored)
         shown = self.shown
         if self._own_command is not None and self.content is not None:
-            shown = self.guarded.evidence.shown(self.content, self._own_command)
+            printed = self.guarded.evidence.shown(self.content, self._own_command)
+            shown = coverage.union(printed, self._told)
         return coverage.union(shown, self.authored)
 
     @once

@@ -61,7 +61,7 @@ class Image:
 
     token: int
     parent_token: int  # the image it was forked from; 0: a program of its own
-    pid: int  # in the daemon's own pid namespace
+    pid: int  # in the daemon's own pid namespace; 0: a harness's report
     ppid: int
     exe: bytes
     argv: tuple[bytes, ...]
@@ -166,6 +166,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.images: dict[int, Image] = {}
+        self.told: set[int] = set()  # no process: a harness said what was shown
         self.commands: dict[bytes, Command] = {}
         self.writes: dict[Key, list[Write]] = {}
         self.pipes: dict[int, list[tuple[int, int, int]]] = {}  # ino: token, end, bytes
@@ -188,6 +189,8 @@ class Ledger:
         if not image.parent_token:
             image.previous = self._by_pid.get(image.pid, 0)
         self.images[image.token] = image
+        if not image.pid:
+            self.told.add(image.token)
         self._by_pid[image.pid] = image.token
 
     def start_command(self, command: Command) -> Command:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from noclobber import __version__, wire
 from noclobber.files import version
+from noclobber.harnesses import Harnesses
 from noclobber.ledger import Key, identify
 from noclobber.overrides import LASTS, LONGEST, Override, is_inside, who
 from noclobber.protected import Place, Standing
@@ -31,6 +32,7 @@ class People:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
+        self._harnesses = Harnesses(guard)
 
     def reply(self, pid: int, record: bytes, fds: list[int], stop: Callable[[], None]) -> bytes:
         """The reply's record, for process `pid`."""
@@ -39,6 +41,8 @@ class People:
             found = self._do(pid, asked, fds, stop)
         except (ValueError, KeyError, TypeError) as error:
             found = {"error": f"not a request: {error}"}
+        except OSError as error:
+            found = {"error": f"{error.strerror}: {asked.get('path') or 'the descriptor'}"}
         return wire.record(C.NC_REPLY, wire.RECORD, tail=json.dumps(found).encode())
 
     def _do(self, pid: int, asked: Json, fds: list[int], stop: Callable[[], None]) -> Json:
@@ -56,6 +60,8 @@ class People:
                 return self._revoke(str(asked["path"]))
             case "show":
                 return self._show(asked, fds)
+            case "open" | "lines" | "agent" | "shown" | "may_replace" | "close":
+                return self._harnesses.do(pid, asked, fds)
         return {"error": f"this daemon does not know {asked.get('do')!r}"}
 
     def _allow(self, pid: int, asked: Json) -> Json:

@@ -27,6 +27,17 @@ REASONS = {
     11: "a program made its output anew, or deleted it; the old content was kept",
 }
 
+ALLOWED = {
+    1: "nothing is lost: it is not there, empty, or no regular file",
+    2: "it is not protected",
+    3: "the session wrote it itself",
+    4: "the session knows all that it would destroy",
+    5: "git holds what it holds, and so does a copy",
+    6: "git holds what it holds, and the program read all of it",
+    11: "git holds what it holds",
+}
+UNSEEN = "the agent has not seen all of what its own text would replace"
+
 _PRINTABLE = re.compile(rb"[\x20-\x7e]*")
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e"}
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from noclobber import places, plainexec, wire
+from noclobber.errors import NoclobberError
 from noclobber.wire import C, WireError
 
 START_TIMEOUT = 10.0  # s until a started daemon accepts
@@ -32,7 +33,7 @@ _READY = b"ready"
 _POLL = 0.02  # s
 
 
-class ServiceError(Exception):
+class ServiceError(NoclobberError):
     """The daemon cannot be started, reached or stopped; says why and what to
     do next."""
 
@@ -41,8 +42,13 @@ class NotRunningError(ServiceError):
     """No daemon listens."""
 
 
+class HungUpError(ServiceError):
+    """The daemon was there, and ended or dropped the connection."""
+
+
 def ask(request: dict[str, Any], fds: Iterable[int] = ()) -> dict[str, Any]:
-    """The daemon's reply to a request. Raises NotRunningError, ServiceError."""
+    """The daemon's reply to a request. Raises NotRunningError, HungUpError,
+    ServiceError."""
     path = places.socket_path()
     try:
         end = places.connect(path, REPLY_TIMEOUT)
@@ -64,13 +70,14 @@ def ask(request: dict[str, Any], fds: Iterable[int] = ()) -> dict[str, Any]:
             while True:
                 piece = end.recv(1 << 16)
                 if not piece:
-                    raise ServiceError("the daemon hung up; its log: " + str(log_file()))
+                    raise ConnectionResetError("it hung up")
                 buffer += piece
                 found, _ = wire.records(buffer, len(buffer))
                 if found:
                     break
         except (OSError, WireError) as error:
-            raise ServiceError(
+            lost = isinstance(error, (ConnectionResetError, BrokenPipeError))
+            raise (HungUpError if lost else ServiceError)(
                 f"the daemon gives no reply ({error}); its log: {log_file()}"
             ) from None
     reply: dict[str, Any] = json.loads(buffer[wire.RECORD_SIZE : found[0][3]].rstrip(b"\0"))

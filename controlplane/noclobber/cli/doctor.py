@@ -17,7 +17,7 @@ import click
 
 from noclobber import config, places, service
 from noclobber.cli.common import console
-from noclobber.cli.launching import LAUNCHER, beside
+from noclobber.launcher import LAUNCHER, beside
 
 SHIM = Path("lib") / "noclobber" / "libnoclobber.so"
 KERNEL = (5, 9)  # seccomp user notification with ADDFD

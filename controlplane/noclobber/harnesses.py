@@ -1,0 +1,213 @@
+"""What a harness tells the daemon and asks it: the other half of api.py.
+
+A report becomes records of the wire as a command's own would, a command for
+each: so it is journalled and replayed as those are, and there is one way from
+what was shown to what is known.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from noclobber import reasons, report, rule, wire
+from noclobber.facts import Gathered, Question
+from noclobber.files import content_of, version
+from noclobber.ledger import Image
+from noclobber.placing import exactly
+from noclobber.rule import Kind, Ruling, Verdict
+from noclobber.session import Session
+from noclobber.wire import C
+
+if TYPE_CHECKING:
+    from noclobber.guard import Guard
+
+PIECE = 512 << 10  # bytes of one report
+
+Json = dict[str, Any]
+
+_NOTHING = {
+    "allowed": True, "verdict": "allow", "row": 1, "reason": report.ALLOWED[1], "message": "",
+    "grade": "shown", "seen_bytes": 0, "total_bytes": 0, "unseen": [],
+}  # fmt: skip
+
+
+class Foreseen(Gathered):
+    """The facts of a replacement by the agent's own text that nobody has begun."""
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.VOICED
+
+
+class Harnesses:
+    """Answers harnesses. What is wrong with a request is a ValueError."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def do(self, pid: int, asked: Json, fds: list[int]) -> Json:
+        """The reply to process `pid`, whose request came with `fds`."""
+        what = asked["do"]
+        if what == "lines":
+            return _lines(_only(fds), int(asked["first"]), int(asked["last"]))
+        name = os.fsencode(asked["session"])
+        if not 0 < len(name) <= C.NC_ID_MAX:
+            raise ValueError(f"a session's name has 1 to {C.NC_ID_MAX} bytes")
+        if what == "open":
+            roots = [os.fsencode(root) for root in asked["roots"]]
+            if not roots or not all(root.startswith(b"/") for root in roots):
+                raise ValueError("a root is an absolute path")
+            ident = _new_command()
+            self._say(self._command(name, ident, roots=roots), _ended(name, ident))
+            return {}
+        if name not in self._guard.sessions.all and name not in self._guard.asleep():
+            return {"error": f"no session {asked['session']}; open it first"}
+        match what:
+            case "agent":
+                ident = os.fsencode(asked["command"])
+                self._say(self._command(name, ident, pid=pid, flags=C.NC_AGENT))
+            case "close":
+                self._say(_ended(name, os.fsencode(asked["command"])))
+            case "shown":
+                path = os.fsencode(asked["path"])
+                self._shown(name, path, _only(fds), int(asked["start"]), int(asked["end"]))
+            case _:
+                return self._may_replace(name, os.fsencode(asked["path"]), fds)
+        return {}
+
+    def _shown(self, name: bytes, path: bytes, fd: int, start: int, end: int) -> None:
+        """Bytes of what `fd` is open on reached the agent; `path` is empty where
+        it is no file of the user's."""
+        if not 0 <= start <= end <= start + PIECE:
+            raise ValueError(f"no range of at most {PIECE} bytes: {start} to {end}")
+        readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            held = version(os.fstat(readable))
+            text = exactly(readable, end - start, start)
+        finally:
+            os.close(readable)
+        if not text:
+            return
+        ident = _new_command()
+        records = [self._command(name, ident, argv=[b"shown", path])]
+        if path:
+            who = name, ident, b"", _listed([b"shown", path])
+            token = secrets.randbits(63) | 1
+            records += [
+                wire.record(
+                    C.NC_HELLO, wire.HELLO, token, 0, 0, 0, *map(len, who), tail=b"".join(who)
+                ),
+                wire.record(
+                    C.NC_READ, wire.READ, *held, 1, 0,
+                    tail=wire.RANGE.pack(start, start + len(text)),
+                ),
+            ]  # fmt: skip
+        words = name, ident, text
+        records += [
+            wire.record(C.NC_SHOWN, wire.SHOWN, 0, *map(len, words), tail=b"".join(words)),
+            _ended(name, ident),
+        ]
+        self._say(*records)
+
+    def _may_replace(self, name: bytes, path: bytes, fds: list[int]) -> Json:
+        if not fds:
+            return _NOTHING
+        guard = self._guard
+        session = guard.sessions.get(name, 0)
+        size = os.fstat(fds[0]).st_size
+        asked = Question(C.NC_OP_TRUNCATE, path, b"", 0, size, fds[0], None, 0)
+        nobody = Image(0, 0, 0, 0, b"", (), b"", 0)
+        facts = Foreseen(asked, session, nobody, guard.guarded(session))
+        return _told(facts, rule.decide(facts), guard.sessions.all.values())
+
+    def _command(
+        self,
+        name: bytes,
+        ident: bytes,
+        *,
+        pid: int = 0,
+        flags: int = 0,
+        argv: Iterable[bytes] = (),
+        roots: Iterable[bytes] = (),
+    ) -> bytes:
+        """The record that a command of the session begins. What it shows is
+        told: of whoever speaks for a harness that is so."""
+        known = name in self._guard.sessions.all or name in self._guard.asleep()
+        tier = self._guard.sessions.get(name, 0).tier if known else C.NC_WORKSPACE_WRITE
+        words = name, ident, b"", _listed(argv), _listed(roots)
+        return wire.record(
+            C.NC_COMMAND, wire.COMMAND, pid, tier, time.time_ns(), *map(len, words), 0,
+            flags=flags | C.NC_ATTESTED, tail=b"".join(words),
+        )  # fmt: skip
+
+    def _say(self, *records: bytes) -> None:
+        """Takes them in as from a process. They are on disk when it returns."""
+        chunk = b"".join(records)
+        found, _ = wire.records(chunk, len(chunk))
+        self._guard.take(self._guard.speaker(0), chunk, found)
+        self._guard.commit()
+
+
+def _ended(name: bytes, ident: bytes) -> bytes:
+    words = name, ident, b"", b"", b""
+    return wire.record(
+        C.NC_COMMAND, wire.COMMAND, 0, 0, 0, *map(len, words), 0,
+        flags=C.NC_ENDED, tail=b"".join(words),
+    )  # fmt: skip
+
+
+def _listed(words: Iterable[bytes]) -> bytes:
+    return b"".join(word + b"\0" for word in words)
+
+
+def _new_command() -> bytes:
+    return f"api-{time.time_ns():x}-{secrets.token_hex(4)}".encode()
+
+
+def _only(fds: list[int]) -> int:
+    if len(fds) != 1:
+        raise ValueError("one descriptor is needed")
+    return fds[0]
+
+
+def _lines(fd: int, first: int, last: int) -> Json:
+    """The bytes of those lines, from 1, both included."""
+    content = content_of(fd, os.fstat(fd).st_size) or b""
+    start = _line(content, 0, first - 1)
+    return {"start": start, "end": _line(content, start, last - first + 1)}
+
+
+def _line(content: bytes, at: int, count: int) -> int:
+    """The byte where the line `count` lines behind `at` begins."""
+    for _ in range(count):
+        at = content.find(b"\n", at) + 1
+        if not at:
+            return len(content)
+    return at
+
+
+def _told(facts: Gathered, ruling: Ruling, sessions: Iterable[Session]) -> Json:
+    found = facts.extent
+    denied = ruling.verdict is Verdict.DENY
+    if denied:
+        reason = reasons.because(facts, ruling, sessions) or report.UNSEEN
+    elif ruling.verdict is Verdict.ALLOW:
+        reason = report.ALLOWED[ruling.row]
+    else:
+        reason = reasons.told(facts, ruling, sessions, "")
+    return {
+        "allowed": not denied,
+        "verdict": ruling.verdict.name.lower(),
+        "row": ruling.row,
+        "reason": reason,
+        "message": reasons.told(facts, ruling, sessions, "") if denied else "",
+        "grade": facts.grade,
+        "seen_bytes": found.seen_bytes,
+        "total_bytes": found.total_bytes,
+        "unseen": [asdict(one) for one in found.unseen],
+    }
