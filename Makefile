@@ -21,7 +21,7 @@ Q := $(if $(V),,@)
 
 # ---- C ----------------------------------------------------------------
 
-LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c \
+LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c begin.c \
     handles.c follow.c become.c witness.c outlets.c pump.c stream.c spool.c \
     pty.c paths.c)
 # What pytest calls through cffi, and what that needs.
@@ -29,7 +29,7 @@ UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
     readings.c)
 SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
-    streams.c replaces.c tree.c deletes.c tombs.c process.c spawn.c syscalls.c connect.c \
+    streams.c replaces.c tree.c deletes.c tombs.c starts.c process.c spawn.c syscalls.c connect.c \
     client.c question.c apart.c pages.c raw.c)
 
 # The shim defines the functions that _FORTIFY_SOURCE would make it call, and

@@ -12,7 +12,8 @@
 static const char *const names[] = {
     "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND",  "NOCLOBBER_ROOTS",
     "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",   "NOCLOBBER_PUMP",
-    "NOCLOBBER_FAIL",    "NOCLOBBER_LIFELINE",
+    "NOCLOBBER_FAIL",    "NOCLOBBER_LIFELINE", "NOCLOBBER_TIER",
+    "NOCLOBBER_DIRTY",
 };
 #define NAMES (sizeof names / sizeof *names)
 

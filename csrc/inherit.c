@@ -22,13 +22,9 @@
 extern char **environ;
 
 static const char *const ours[] = {
-    "NOCLOBBER_SESSION",
-    "NOCLOBBER_COMMAND",
-    "NOCLOBBER_ROOTS",
-    "NOCLOBBER_SKIP",
-    "NOCLOBBER_SOCKET",
-    "NOCLOBBER_PUMP",
-    PRELOAD,
+    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND", "NOCLOBBER_ROOTS",
+    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",  "NOCLOBBER_PUMP",
+    "NOCLOBBER_TIER",    "NOCLOBBER_DIRTY",   PRELOAD,
     "ASAN_OPTIONS",
 };
 #define OURS (sizeof ours / sizeof *ours)
@@ -182,6 +178,10 @@ nc_guarded_environment(const struct nc_launch *launch)
                         nc_join_list(launch->roots, launch->root_count));
     out[used++] = print("NOCLOBBER_SKIP=%s", skipped());
     out[used++] = print("NOCLOBBER_SOCKET=%s", launch->socket);
+    if (launch->tier == NC_READ_ONLY)
+        out[used++] = print("NOCLOBBER_TIER=read-only");
+    if (launch->is_dirty)
+        out[used++] = print("NOCLOBBER_DIRTY=1");
     out[used++] = preload(getenv(PRELOAD), launch->library);
     out[used++] = sanitizer(getenv("ASAN_OPTIONS"));
     return out;

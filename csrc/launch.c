@@ -41,6 +41,8 @@ static const char help[] =
     "  --root DIR        protect DIR; may be repeated (default: the git top\n"
     "                    level of the working directory, else that directory)\n"
     "  --tier TIER       workspace-write (default) or read-only\n"
+    "  --task NAME       what COMMAND is for: where NOCLOBBER_DIRTY_OVERRIDE\n"
+    "                    names it or is *, git may throw away what was dirty\n"
     "  --agent           COMMAND is the agent itself, not one of its commands\n"
     "  --no-pump         do not record what COMMAND prints\n"
     "  --shown-limit N   bytes of COMMAND's output that reach the agent, half\n"
@@ -208,6 +210,8 @@ read_options(struct nc_launch *launch, char **argument)
             nc_add_root(launch, text);
         else if ((text = value(&argument, "--tier")))
             launch->tier = tier_of(text);
+        else if ((text = value(&argument, "--task")))
+            launch->task = text;
         else if ((text = value(&argument, "--shown-limit")))
             launch->limit = limit_of(text);
         else
@@ -347,11 +351,14 @@ main(int argc, char **argv)
         launch.pumped = false;
     nc_find_session(&launch, session);
     find_guard(&launch, directory);
+    bool asked = !launch.nested && !nc_send_begin(&launch);
 
     struct nc_pump pump = {.control = -1, .launcher_end = -1};
     bool carried = false, attested = false;
     if (launch.pumped)
         carried = nc_plan_outlets(&pump, &launch, &attested);
+    if (!launch.nested)
+        nc_receive_begun(&launch, asked);
     launch.flags = (launch.agent ? (unsigned)NC_AGENT : 0) |
                    (attested ? (unsigned)NC_ATTESTED : 0);
     launch.environment = nc_guarded_environment(&launch);

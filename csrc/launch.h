@@ -6,6 +6,7 @@
  *   session.c   session, roots, command id
  *   inherit.c   the command's environment
  *   reach.c     the daemon: connect, start, tell
+ *   begin.c     what it says that holds for the command
  *   handles.c   descriptors that must not get into the command's way
  *   follow.c    the process that waits: signals, status, stops
  *   become.c    the command's process, until it is the command
@@ -54,8 +55,10 @@ struct nc_launch {
     char command[NC_ID_MAX + 1];
     char **roots; /* absolute, canonical */
     size_t root_count;
-    char *cwd; /* "" where it has no name any more */
-    int tier;  /* enum nc_tier */
+    char *cwd;        /* "" where it has no name any more */
+    int tier;         /* enum nc_tier */
+    bool is_dirty;    /* git is to be asked about */
+    const char *task; /* what the command is for, or NULL */
     uint32_t limit;
     unsigned flags; /* enum nc_command_flags */
     bool agent;     /* the command is the agent itself */
@@ -106,6 +109,13 @@ int nc_reach_daemon(const char *socket, const char *starter, char *why,
                     size_t why_size);
 /* Waits `patience` ms at most for a daemon whose queue is full. -1: errno. */
 int nc_connect(const char *socket, int patience);
+
+/* begin.c. Ask the daemon what holds for the command (NC_BEGIN); it looks at
+ * the roots of a new session first. Returns 0, or -1 with errno. */
+int nc_send_begin(const struct nc_launch *launch);
+/* Takes up its answer. Where none comes (or none was asked for) nothing is
+ * known, and git does not start without a word from the daemon. */
+void nc_receive_begun(struct nc_launch *launch, bool asked);
 
 /* Send all of `data` within 2 s. Returns 0, or -1 with errno. */
 int nc_send(int fd, const void *data, size_t size);

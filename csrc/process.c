@@ -132,11 +132,19 @@ nc_before_exec(void)
         nc_settle(NC_AT_EXEC);
 }
 
-/* `environment` is the one to use inside `call`. */
-#define EXEC(given, call)                                            \
+/* `environment` is the one to use inside `call`; then where the program is. */
+#define EXEC(given, call, ...)                                       \
     if (!nc_process.active || (given && !nc_readable(given))) {      \
         char *const *environment = given;                            \
         return call;                                                 \
+    }                                                                \
+    if (nc_unlikely(nc_process.asks_git)) {                          \
+        const struct nc_start start = {.dirfd = AT_FDCWD,            \
+                                       .argv = argv,                 \
+                                       .environment = given,         \
+                                       __VA_ARGS__};                 \
+        if (nc_may_start(&start))                                    \
+            return -1;                                               \
     }                                                                \
     char *room[nc_environment_size(given)];                          \
     char preload[NC_PRELOAD_ROOM];                                   \
@@ -149,38 +157,44 @@ extern char **environ;
 NC_EXPORT int
 execve(const char *path, char *const argv[], char *const given[])
 {
-    EXEC(given, REAL(execve)(path, argv, environment));
+    EXEC(given, REAL(execve)(path, argv, environment), .at = AT_FDCWD,
+         .path = path);
 }
 
 NC_EXPORT int
 execv(const char *path, char *const argv[])
 {
-    EXEC(environ, REAL(execve)(path, argv, environment));
+    EXEC(environ, REAL(execve)(path, argv, environment), .at = AT_FDCWD,
+         .path = path);
 }
 
 NC_EXPORT int
 execvp(const char *file, char *const argv[])
 {
-    EXEC(environ, REAL(execvpe)(file, argv, environment));
+    EXEC(environ, REAL(execvpe)(file, argv, environment), .at = AT_FDCWD,
+         .path = file, .search = 1);
 }
 
 NC_EXPORT int
 execvpe(const char *file, char *const argv[], char *const given[])
 {
-    EXEC(given, REAL(execvpe)(file, argv, environment));
+    EXEC(given, REAL(execvpe)(file, argv, environment), .at = AT_FDCWD,
+         .path = file, .search = 1);
 }
 
 NC_EXPORT int
 fexecve(int fd, char *const argv[], char *const given[])
 {
-    EXEC(given, REAL(fexecve)(fd, argv, environment));
+    EXEC(given, REAL(fexecve)(fd, argv, environment), .at = fd, .path = "",
+         .may_be_empty = 1);
 }
 
 NC_EXPORT int
 execveat(int dirfd, const char *path, char *const argv[], char *const given[],
          int flags)
 {
-    EXEC(given, REAL(execveat)(dirfd, path, argv, environment, flags));
+    EXEC(given, REAL(execveat)(dirfd, path, argv, environment, flags),
+         .at = dirfd, .path = path, .may_be_empty = flags & AT_EMPTY_PATH);
 }
 
 /* The arguments of execl and its kin as an array on the stack. */

@@ -7,9 +7,10 @@
  * terminator; each has its length in the struct. Paths are bytes.
  *
  * One-way records are reports and have no answer. NC_QUESTION and NC_REQUEST
- * block for NC_ANSWER and NC_REPLY. The first record of a connection is
- * NC_HELLO (a process), NC_COMMAND (the launcher) or NC_REQUEST (a person's
- * command line).
+ * block for NC_ANSWER and NC_REPLY, as NC_BEGIN does for NC_BEGUN and NC_EXEC
+ * for NC_ANSWER. The first record of a connection is NC_HELLO (a process),
+ * NC_BEGIN or NC_COMMAND (the launcher) or NC_REQUEST (a person's command
+ * line).
  *
  * Python reads this file through cffi, which strips the lines that begin
  * with #ifndef, #include and #endif and keeps plain `#define NAME NUMBER`;
@@ -38,7 +39,10 @@ enum nc_type {
     NC_QUESTION = 16, /* struct nc_question: may this be replaced? */
     NC_ANSWER = 17,   /* struct nc_answer */
     NC_REQUEST = 18,  /* JSON: a person's question (`status`, `stop`, ...) */
-    NC_REPLY = 19     /* JSON */
+    NC_REPLY = 19,    /* JSON */
+    NC_BEGIN = 20,    /* struct nc_begin: what holds for a command to come? */
+    NC_BEGUN = 21,    /* struct nc_begun */
+    NC_EXEC = 22      /* struct nc_exec: may git start? */
 };
 
 struct nc_record {
@@ -98,6 +102,34 @@ struct nc_command {
     uint32_t roots_size; /* absolute, canonical, each ended by NUL */
     uint32_t limit;      /* shown_limit in bytes, 0: the daemon's */
     /* session, command, cwd, argv, roots */
+};
+
+/* flags of struct nc_begin: NC_AGENT, and */
+enum nc_begin_flags {
+    NC_LIFTS = 8 /* the host lifts the dirty guard for `task` */
+};
+
+/* The launcher's first word; the answer comes once the state of the session's
+ * roots is known, so that nothing the command does can be part of it. */
+struct nc_begin {
+    struct nc_record record;
+    int32_t tier; /* enum nc_tier, as the host asked for */
+    uint16_t session_size;
+    uint16_t command_size;
+    uint32_t task_size;
+    uint32_t roots_size; /* absolute, canonical, each ended by NUL */
+    /* session, command, task, roots */
+};
+
+/* flags of struct nc_begun */
+enum nc_begun_flags {
+    NC_LOOKING = 1 /* git is being asked; another answer follows */
+};
+
+struct nc_begun {
+    struct nc_record record;
+    int32_t tier;     /* the one in force */
+    int32_t is_dirty; /* git has to be asked about before it starts */
 };
 
 /* flags of struct nc_read */
@@ -187,7 +219,9 @@ enum nc_op {
     NC_OP_CREATE = 7, /* a deleted name is created again: descriptors[0] is
                        * the new file, still empty; refused, the daemon has
                        * written the old content into it */
-    NC_OP_UPDATE = 8  /* in-place open for writing: never denied */
+    NC_OP_UPDATE = 8, /* in-place open for writing: never denied */
+    NC_OP_CHANGE = 9  /* in the read-only tier: anything is to be changed or
+                       * made; descriptors[0] is it, or the folder it is for */
 };
 
 /* SCM_RIGHTS: descriptors[0] the target (may be O_PATH), [1] the source of
@@ -203,6 +237,23 @@ struct nc_question {
     /* path, other */
 };
 
+/* flags of struct nc_exec */
+enum nc_exec_flags {
+    NC_ASKS_READ_ONLY = 1, /* the process is in the read-only tier */
+    NC_CUT = 2             /* the arguments were too many to be sent */
+};
+
+/* SCM_RIGHTS: the directory that the program would start in (O_PATH). The
+ * answer may be NC_WAIT first: then git itself is being asked. */
+struct nc_exec {
+    struct nc_record record;
+    uint32_t id;
+    uint32_t program_size;
+    uint32_t argv_size;    /* arguments, each ended by NUL */
+    uint32_t environ_size; /* what git looks at of it, each ended by NUL */
+    /* program, argv, environ */
+};
+
 /* A file `tombs` beside the socket, mapped by every process that creates files
  * under a root: slot FNV-1a(path) % NC_TOMB_SLOTS counts the deleted names
  * that might matter to a re-creation. Wrong only towards asking. */
@@ -213,7 +264,12 @@ struct nc_tombs {
     uint8_t slots[NC_TOMB_SLOTS];
 };
 
-enum nc_verdict { NC_ALLOW = 0, NC_DENY = 1, NC_SNAPSHOT = 2 };
+enum nc_verdict {
+    NC_ALLOW = 0,
+    NC_DENY = 1,
+    NC_SNAPSHOT = 2,
+    NC_WAIT = 3 /* of NC_EXEC: another answer follows */
+};
 
 struct nc_answer {
     struct nc_record record;

@@ -1,4 +1,5 @@
 /* The question before a file is replaced, and what its answer leaves behind. */
+#include <poll.h>
 #include <string.h>
 
 #include "client.h"
@@ -6,6 +7,7 @@
 #define MOST_SCOPES 16
 #define SCOPE_TEXT 4096
 #define MOST_REFUSED 64
+#define WORK_PATIENCE 30 /* seconds for an answer that takes git */
 
 /* ---- what was answered --------------------------------------------- */
 
@@ -115,17 +117,45 @@ question(char *out, size_t size, const struct nc_ask *ask)
     return whole;
 }
 
+/* The daemon is at work on it, with limits of its own. */
+static int
+stay(int to)
+{
+    struct pollfd one = {.fd = to, .events = POLLIN};
+    for (int tries = 0; tries < 1000; tries++) {
+        struct timespec most = {WORK_PATIENCE, 0};
+        long ready = nc_raw(ppoll, &one, 1, &most, NULL, 0);
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            return ready > 0 ? 0 : -1;
+        if (!ready)
+            break;
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
+static int
+receive(int to, struct nc_answer *answer)
+{
+    if (nc_receive(to, answer, sizeof *answer))
+        return -1;
+    if (answer->record.type != NC_ANSWER || answer->verdict != NC_WAIT)
+        return 0;
+    return stay(to) || nc_receive(to, answer, sizeof *answer) ? -1 : 0;
+}
+
 int
 nc_exchange(int to, const struct nc_ask *ask, struct nc_reply *reply)
 {
     char out[NC_QUESTION_ROOM];
-    size_t size = question(out, sizeof out, ask);
+    size_t size =
+        ask->record ? ask->record_size : question(out, sizeof out, ask);
     const int fds[2] = {ask->fd, ask->other};
-    if (!size || nc_send(to, out, size, fds, ask->other >= 0 ? 2 : 1))
+    if (!size || nc_send(to, ask->record ? ask->record : out, size, fds,
+                         ask->other >= 0 ? 2 : 1))
         return -1;
     struct nc_answer *answer = &reply->answer;
-    if (nc_receive(to, answer, sizeof *answer) ||
-        answer->record.type != NC_ANSWER ||
+    if (receive(to, answer) || answer->record.type != NC_ANSWER ||
         answer->record.size < sizeof *answer ||
         answer->record.size - sizeof *answer > sizeof reply->text ||
         answer->scope_size + answer->text_size > sizeof reply->text ||

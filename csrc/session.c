@@ -252,6 +252,11 @@ nc_find_session(struct nc_launch *launch, const char *given)
         if (roots && *roots)
             launch->roots = nc_split_list(roots, &launch->root_count);
     }
+    /* A command of a read-only session starts none that may write. */
+    const char *tier = getenv("NOCLOBBER_TIER");
+    if (inherited && tier && !strcmp(tier, "read-only"))
+        launch->tier = NC_READ_ONLY;
+    launch->is_dirty = inherited && getenv("NOCLOBBER_DIRTY");
     nc_find_roots(launch);
     if (session)
         snprintf(launch->session, sizeof launch->session, "%s", session);

@@ -243,6 +243,10 @@ start(int arguments, char **argv, char **environment)
     nc_process.stdin_is_script = nc_process.is_shell && obeys_stdin();
     const char *fail = nc_environment_get("NOCLOBBER_FAIL");
     nc_process.fail_open = fail && !strcmp(fail, "open");
+    const char *tier = nc_environment_get("NOCLOBBER_TIER");
+    nc_process.read_only = tier && !strcmp(tier, "read-only");
+    nc_process.asks_git =
+        nc_process.read_only || nc_environment_get("NOCLOBBER_DIRTY") != NULL;
     nc_hello_start(nc_environment_get("NOCLOBBER_SESSION"),
                    nc_environment_get("NOCLOBBER_COMMAND"));
     nc_connect_start(nc_environment_get("NOCLOBBER_SOCKET"),

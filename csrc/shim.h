@@ -74,6 +74,8 @@ extern struct nc_process {
     int spoke;           /* it, or who it was forked from, said something */
     int has_input_pipe;  /* may pass on what others read */
     int fail_open;       /* a silent daemon refuses nothing */
+    int read_only;       /* nothing under a root may change */
+    int asks_git;        /* git may start when the daemon says so */
     uint64_t pump[2];    /* inodes of the pipes that lead to the agent */
     int arguments;
     char **argv;
@@ -155,6 +157,8 @@ struct nc_ask {
     const char *path, *other_path;
     size_t path_size, other_size;
     const struct nc_version *version; /* of the target */
+    const void *record; /* made beforehand, in place of all but `fd`, or NULL */
+    size_t record_size;
 };
 
 /* 0: go on. -1: refused, errno is EPERM, the message was written. */
@@ -240,4 +244,18 @@ char *const *nc_environment(char *const *given, char **room, char *text);
 #define NC_PRELOAD_ROOM 4096 /* bytes of `text` */
 void nc_before_exec(void);
 void nc_before_spawn(void);
+
+/* A program that is about to start (starts.c). */
+struct nc_start {
+    int dirfd; /* the directory that it starts in, AT_FDCWD: this one */
+    int at;    /* what `path` is relative to */
+    const char *path;
+    char *const *argv, *const *environment;
+    int search;       /* a name without a slash is looked for in PATH */
+    int may_be_empty; /* then `at` itself is the program */
+};
+
+/* 0: it may. -1: git would destroy what is the host's, or change what may not
+ * be changed; errno is EPERM. */
+int nc_may_start(const struct nc_start *start);
 #endif

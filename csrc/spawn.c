@@ -27,9 +27,10 @@ struct actions {
     struct action *list;
 };
 
-/* EPERM where an action would empty what may not be replaced. */
+/* EPERM where an action would empty what may not be replaced. `starts_in` is
+ * the directory that the program will start in: to be closed, or AT_FDCWD. */
 static int
-judge(const posix_spawn_file_actions_t *given)
+judge(const posix_spawn_file_actions_t *given, int *starts_in)
 {
     const struct actions *actions = (const struct actions *)(const void *)given;
     int folder = AT_FDCWD, opened = -1, refused = 0, kept = errno;
@@ -53,8 +54,7 @@ judge(const posix_spawn_file_actions_t *given)
                 nc_raw_close(held);
         }
     }
-    if (opened >= 0)
-        nc_raw_close(opened);
+    *starts_in = folder;
     errno = kept;
     return refused ? EPERM : 0;
 }
@@ -69,9 +69,10 @@ struct action {
 enum { ACTION_OPEN = 3 };
 
 static int
-judge(const posix_spawn_file_actions_t *given)
+judge(const posix_spawn_file_actions_t *given, int *starts_in)
 {
     int refused = 0, kept = errno;
+    *starts_in = AT_FDCWD;
     const struct action *at = given ? given->__actions : NULL;
     for (; at && !refused; at = at->next) {
         char link[64];
@@ -87,10 +88,32 @@ judge(const posix_spawn_file_actions_t *given)
 }
 #endif
 
-#define SPAWN(name)                                                     \
+static int
+judge_all(const posix_spawn_file_actions_t *actions, const char *path,
+          char *const argv[], char *const given[], int search)
+{
+    int folder;
+    int refused = judge(actions, &folder);
+    if (nc_unlikely(nc_process.asks_git) && !refused) {
+        const struct nc_start start = {
+            .dirfd = folder,
+            .at = folder,
+            .path = path,
+            .argv = argv,
+            .environment = given,
+            .search = search,
+        };
+        refused = nc_may_start(&start) ? EPERM : 0;
+    }
+    if (folder >= 0)
+        nc_raw_close(folder);
+    return refused;
+}
+
+#define SPAWN(name, search)                                             \
     if (!nc_process.active || (given && !nc_readable(given)))           \
         return REAL(name)(pid, path, actions, attributes, argv, given); \
-    int refused = judge(actions);                                       \
+    int refused = judge_all(actions, path, argv, given, search);        \
     if (refused)                                                        \
         return refused;                                                 \
     nc_before_spawn();                                                  \
@@ -106,7 +129,7 @@ posix_spawn(pid_t *pid, const char *path,
             const posix_spawnattr_t *attributes, char *const argv[],
             char *const given[])
 {
-    SPAWN(posix_spawn);
+    SPAWN(posix_spawn, 0);
 }
 
 NC_EXPORT int
@@ -115,7 +138,7 @@ posix_spawnp(pid_t *pid, const char *path,
              const posix_spawnattr_t *attributes, char *const argv[],
              char *const given[])
 {
-    SPAWN(posix_spawnp);
+    SPAWN(posix_spawnp, 1);
 }
 
 /* The C library starts the shell with what `environ` is: where the program

@@ -59,6 +59,7 @@ class Config:
     outputs: tuple[str, ...] = OUTPUTS
     programs: str = "deny"  # row 10: deny | snapshot
     fail: str = "closed"  # without a daemon: closed | open
+    on_dirty: str = "protect"  # what is uncommitted at a session's start: see dirty.py
     shown_limit: int = SHOWN_LIMIT
     retention_days: int = RETENTION_DAYS
     snapshot_size: int = SNAPSHOT_SIZE  # or as text: "2GiB"; 0: nothing is kept
@@ -72,7 +73,11 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(|B|KiB|MiB|GiB|TiB)")
 
 # An agent works in the root: what it writes there must not set these.
 _USERS_OWN = ("allow_inside",)
-_CHOICES = {"programs": ("deny", "snapshot"), "fail": ("closed", "open")}
+_CHOICES = {
+    "programs": ("deny", "snapshot"),
+    "fail": ("closed", "open"),
+    "on_dirty": ("protect", "read-only", "ignore"),
+}
 
 
 def user_file() -> Path:

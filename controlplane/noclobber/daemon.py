@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from noclobber import wire
@@ -44,7 +45,7 @@ _CUT = int(socket.MSG_CTRUNC)
 _QUIET = int(socket.MSG_NOSIGNAL)
 
 _QUESTION: int = C.NC_QUESTION
-_ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT}
+_ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC}
 
 
 def log(text: str) -> None:
@@ -79,6 +80,7 @@ class Daemon:
         for end in (self._waker, self._wakes):
             end.setblocking(False)
         self._selector.register(self._wakes, selectors.EVENT_READ, self)
+        self._selector.register(guard.host.aside, selectors.EVENT_READ, guard.host.aside)
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ, None)
 
@@ -133,6 +135,8 @@ class Daemon:
                 self._accept()
             elif isinstance(key.data, Connection):
                 self._drain(key.data)
+            elif key.data is self._guard.host.aside:
+                self._guard.host.aside.deliver()
         return True
 
     def _accept(self) -> None:
@@ -240,10 +244,15 @@ class Daemon:
         connection.descriptors.clear()
         try:
             if kind == C.NC_QUESTION:
-                reply = self._guard.question(connection.speaker, record, fds)
+                self._send(connection, self._guard.question(connection.speaker, record, fds))
+            elif kind == C.NC_BEGIN:
+                self._guard.host.begin(connection.speaker, record, self._sender(connection))
+            elif kind == C.NC_EXEC:
+                done = self._sender(connection)
+                self._guard.host.starts(connection.speaker, record, fds, done)
             else:
                 reply = self._guard.request(connection.speaker, record, fds, self.stop)
-            self._send(connection, reply)
+                self._send(connection, reply)
         except (WireError, OSError) as error:
             log(f"pid {connection.speaker.pid}: {error}; connection dropped")
             self._drop(connection)
@@ -255,6 +264,18 @@ class Daemon:
         finally:
             for fd in fds:
                 os.close(fd)
+
+    def _sender(self, connection: Connection) -> Callable[[bytes], None]:
+        """Sends an answer, now or later; nothing where nobody waits any more."""
+
+        def send(reply: bytes) -> None:
+            if connection in self._connections:
+                try:
+                    self._send(connection, reply)
+                except OSError:
+                    self._drop(connection)
+
+        return send
 
     def _send(self, connection: Connection, data: bytes) -> None:
         sent = 0

@@ -188,6 +188,20 @@ class Gathered:
         return git_holds(self.guarded.repositories, self.asked.path, self.asked.fd)
 
     @property
+    def read_index(self) -> bool:
+        """Whether W itself read the index of the repository that T lies in, as
+        whoever does git's work must."""
+        repository = self.guarded.repositories.at(self.asked.path)
+        try:
+            index = os.stat(repository.index) if repository else None  # noqa: PTH116
+        except OSError:
+            return False
+        if index is None:
+            return False
+        key, stamp = identity(index)
+        return bool(self.session.ledger.read_by([self.image.token], key, stamp))
+
+    @property
     def programs_denied(self) -> bool:
         return self.guarded.config.programs == "deny"
 

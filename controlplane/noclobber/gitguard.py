@@ -9,15 +9,20 @@ import hashlib
 import os
 from collections.abc import Iterator
 
-from noclobber.repository import Object, Repositories, Repository
+from noclobber.repository import Object, Repositories, Repository, Where
 
 LIMIT = 256 << 20  # bytes; a larger file counts as not held, hashing would stall
 TEXT_LIMIT = 16 << 20  # bytes; beyond this no line ends are looked at
 _PIECE = 1 << 20
 
 
-def git_holds(repositories: Repositories, path: bytes, content: bytes | int) -> bool:
-    """Whether HEAD or the index of the repository that `path` lies in (absolute,
+def git_holds(
+    repositories: Repositories,
+    path: bytes,
+    content: bytes | int,
+    places: tuple[Where, ...] = ("HEAD", "index"),
+) -> bool:
+    """Whether one of `places` of the repository that `path` lies in (absolute,
     canonical) has `content`: bytes, or a descriptor of the file (its offset is
     left alone; O_PATH will do). False too where git fails."""
     repository = repositories.at(path)
@@ -25,16 +30,18 @@ def git_holds(repositories: Repositories, path: bytes, content: bytes | int) -> 
         return False
     relative = repository.relative(path)
     try:
-        return _holds(repository, relative, _Content(content))
+        return _holds(repository, relative, _Content(content), places)
     except OSError:
         return False
 
 
-def _holds(repository: Repository, path: bytes, content: "_Content") -> bool:
+def _holds(
+    repository: Repository, path: bytes, content: "_Content", places: tuple[Where, ...]
+) -> bool:
     if content.size > LIMIT:
         return False
     other: list[Object] = []
-    for where in ("HEAD", "index"):
+    for where in places:
         found = repository.object_at(where, path)
         if found is None or found.kind != b"blob":
             continue

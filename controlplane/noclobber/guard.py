@@ -22,14 +22,15 @@ from noclobber import reasons, report, rule, tombs, wire
 from noclobber.deletions import Deletions, outlives_git
 from noclobber.facts import Gathered, Question
 from noclobber.guarded import Guarded
-from noclobber.journal import OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
+from noclobber.hostguard import HostGuard
+from noclobber.journal import HOST, OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
 from noclobber.keeping import Keeper, Kept
 from noclobber.ledger import KEY_SIZE, Image, Replaced
-from noclobber.overrides import Override, Overrides
+from noclobber.overrides import Override, Overrides, is_inside
 from noclobber.people import People
 from noclobber.receipts import Receipt, Receipts, Syncing, timestamp
 from noclobber.repository import Repositories
-from noclobber.rule import Ruling, Verdict
+from noclobber.rule import BESIDE, Ruling, Verdict
 from noclobber.session import Session, Sessions, Speaker
 from noclobber.snapshots import Store
 from noclobber.system import System
@@ -67,6 +68,7 @@ class Guard:
         self.configs = configs.Configs()
         self.overrides = Overrides()
         self.people = People(self)
+        self.host = HostGuard(self)
         self._guarded: dict[bytes, Guarded] = {}
         self._repositories = Repositories()
         self.answers = dict.fromkeys(Verdict, 0)  # since the daemon started
@@ -121,12 +123,16 @@ class Guard:
         if op == C.NC_OP_CREATE:
             return self._created(speaker, asked, ident)
         facts = Gathered(asked, session, image, self.guarded(session))
+        if op == C.NC_OP_CHANGE:
+            return self.host.changes(facts, ident)
         ruling = _TABLES.get(op, rule.decide)(facts)
+        if session.host.files and self.host.forbids(facts, ruling):
+            ruling = Ruling(Verdict.DENY, BESIDE)
         text = b""
         if ruling.verdict is not Verdict.ALLOW or outlives_git(facts, ruling):
             ruling, receipt = self._record(facts, ruling)
             text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
-            if op == C.NC_OP_DELETE:
+            if op == C.NC_OP_DELETE and ruling.verdict is not Verdict.DENY:
                 self._laid(speaker, facts, receipt.snapshot)
         self.answers[ruling.verdict] += 1
         if ruling.verdict is Verdict.DENY:
@@ -219,6 +225,20 @@ class Guard:
             )
         return known
 
+    def is_inside(self, pid: int) -> bool:
+        """Whether a process belongs to a session."""
+        return is_inside(pid, self.sessions.all.values(), [*self.sessions.all, *self._asleep])
+
+    def new_id(self, now: int) -> str:
+        """A receipt's name, for one that is written at `now` (ns)."""
+        self._receipt += 1
+        return f"{now:x}-{self._receipt}"
+
+    def write(self, receipt: Receipt) -> None:
+        """A receipt goes to disk."""
+        self.receipts.add(receipt)
+        self._syncing.written()
+
     def asleep(self) -> dict[bytes, tuple[int, int]]:
         """The sessions that are on disk alone: first and last time, in ns."""
         return dict(self._asleep)
@@ -284,6 +304,8 @@ class Guard:
                     session.ledger.tombs.update([tombs.unpacked(entry.data)])
                 elif entry.kind == TAKEN:
                     session.ledger.tombs.pop(entry.data, None)
+                elif entry.kind == HOST:
+                    session.host.replay(entry.data)
         finally:
             self.sessions.live = live
 
@@ -324,8 +346,7 @@ class Guard:
         already, and writes the receipt, whose `reason` is the message for a
         refusal. What cannot be kept is refused, but for an edit in place."""
         now = time.time_ns()
-        self._receipt += 1
-        ident = f"{now:x}-{self._receipt}"
+        ident = self.new_id(now)
         asked, failure = facts.asked, ""
         if ruling.verdict is Verdict.DENY:
             kept = Kept()
@@ -355,8 +376,7 @@ class Guard:
             note=note,
             override=asdict(used) if used else {},
         )
-        self.receipts.add(receipt)
-        self._syncing.written()
+        self.write(receipt)
         return ruling, receipt
 
 

@@ -19,6 +19,7 @@ REPLACED = 1  # `data` is what the daemon itself let through
 TOMB = 2  # `data` is a tombstone that it laid
 TAKEN = 3  # `data` is a path whose tombstone is no more
 OVERRIDE = 4  # `data` is what a person allowed, or that it was used
+HOST = 5  # `data` is what is the host's, or no longer, or lifted
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (

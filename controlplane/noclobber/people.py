@@ -13,7 +13,7 @@ from noclobber import __version__, wire
 from noclobber.files import version
 from noclobber.harnesses import Harnesses
 from noclobber.ledger import Key, identify
-from noclobber.overrides import LASTS, LONGEST, Override, is_inside, who
+from noclobber.overrides import LASTS, LONGEST, Override, who
 from noclobber.protected import Place, Standing
 from noclobber.wire import C
 
@@ -66,9 +66,8 @@ class People:
 
     def _allow(self, pid: int, asked: Json) -> Json:
         guard = self._guard
-        sessions = guard.sessions.all.values()
         by = who(pid)
-        if is_inside(pid, sessions, [*guard.sessions.all, *guard.asleep()]):
+        if guard.is_inside(pid):
             if not guard.configs.of(None).allow_inside:
                 return {
                     "error": "only a person may allow it, outside of the session: "
@@ -149,6 +148,7 @@ class People:
                 "session": os.fsdecode(session.id),
                 "roots": [os.fsdecode(root) for root in session.roots],
                 "tier": "read-only" if session.tier else "workspace-write",
+                "dirty": len(session.host.files),
                 "grade": "shown" if session.attested else "read",
                 "commands": len(session.ledger.commands),
                 "processes": len(session.ledger.images),
@@ -163,6 +163,7 @@ class People:
                 "session": os.fsdecode(name),
                 "roots": [],
                 "tier": "",
+                "dirty": 0,
                 "grade": "",
                 "commands": 0,
                 "processes": 0,

@@ -78,6 +78,11 @@ class Standing:
             return self._protection.widest(self.ignored.directory, self.path, clones=True)
         return self._protection.widest(self._top, self.path)
 
+    @property
+    def store(self) -> bytes:
+        """Of what is git's own, the directory that holds all of it; else empty."""
+        return self._top if self.place is Place.GIT else b""
+
     def anew(self) -> "Standing":
         """The same place, with nothing worked out yet."""
         return Standing(self._protection, self.path, self.place, self._top, self.root)

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any
 
-from noclobber import coverage, report
+from noclobber import coverage, gitargs, report
 from noclobber.facts import Gathered
 from noclobber.ledger import Image, Key, Ledger, Stamp, version_of
 from noclobber.receipts import Receipt
-from noclobber.rule import Ruling, Verdict
+from noclobber.rule import BESIDE, Ruling, Verdict
 from noclobber.session import Session
 from noclobber.wire import C
 
@@ -32,6 +32,7 @@ OPS: dict[int, str] = {
     C.NC_OP_DELETE: "delete",
     C.NC_OP_CREATE: "create",
     C.NC_OP_UPDATE: "update",
+    C.NC_OP_CHANGE: "change",
 }
 
 
@@ -62,6 +63,9 @@ def receipt(facts: Gathered, ruling: Ruling, **fields: Any) -> Receipt:
 
 def told(facts: Gathered, ruling: Ruling, sessions: Iterable[Session], note: str) -> str:
     """A verdict's reason: for a refusal the whole message."""
+    if ruling == Ruling(Verdict.DENY, BESIDE):
+        name = gitargs.parse(facts.image.exe, facts.image.argv).name
+        return report.git_refusal(name, [facts.asked.path], 0)
     if ruling.verdict is Verdict.DENY:
         found, path = facts.extent, facts.asked.path
         command = facts.session.ledger.commands.get(facts.image.command)

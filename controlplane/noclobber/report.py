@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noclobber import coverage
@@ -37,6 +38,7 @@ ALLOWED = {
     11: "git holds what it holds",
 }
 UNSEEN = "the agent has not seen all of what its own text would replace"
+NAMED_FILES = 3  # in the message that git is refused with
 
 _PRINTABLE = re.compile(rb"[\x20-\x7e]*")
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e"}
@@ -196,3 +198,36 @@ def _named(found: Extent) -> str:
     one = len(words) == 1 and "-" not in words[0]
     text = ("line " if one else "lines ") + ", ".join(words)
     return text + (f" and {left} more {'range' if left == 1 else 'ranges'}" if left > 0 else "")
+
+
+def git_refusal(name: bytes, files: Sequence[bytes], stashes: int) -> str:
+    """What is said where git would throw away the host's work."""
+    named = ", ".join(quote(path) for path in files[:NAMED_FILES])
+    more = f" and {len(files) - NAMED_FILES} more" if len(files) > NAMED_FILES else ""
+    if files:
+        lost = f"uncommitted work that was there before this session began, in {named}{more}"
+        step = "Give git the paths of your own changes alone, or commit that work first."
+    else:
+        lost = "a stash" if stashes == 1 else f"{stashes} stashes"
+        lost += " that was there before this session began"
+        step = "Leave it where it is."
+    return (
+        f"noclobber: refused: git {quote(name)} would throw away {lost}. Nothing was changed. "
+        f"{step} Only a person can allow more: noclobber allow FILE --reason TEXT.\n"
+    )
+
+
+def read_only(what: bytes, path: bytes) -> str:
+    """What is said where a session may change nothing. `what` is empty or the
+    command that would."""
+    act = f"{what.decode(errors='replace')} would change" if what else "nothing may change"
+    return (
+        f"noclobber: refused: this session is in the read-only tier, and {act} {quote(path)}. "
+        "Reading works, git's status, diff, log, show and fetch too; outside of the session's "
+        "roots all does.\n"
+    )
+
+
+def lifted(task: str) -> str:
+    """The reason of a receipt where the host lifted the dirty guard."""
+    return f"NOCLOBBER_DIRTY_OVERRIDE lifts the dirty guard for task {task}"

@@ -16,6 +16,7 @@ from typing import Literal
 from noclobber import gitask
 
 Stamp = tuple[int, int, int, int] | None
+Where = Literal["HEAD", "index"]
 
 KEPT = 16  # repositories with processes; the one asked longest ago is let go
 ANSWERS = 100_000  # about ignored paths that are kept for a repository
@@ -83,7 +84,7 @@ class Repository:
         self.directory = directory
         self._nul = nul  # cat-file reads names with newlines (git 2.38)
         self._common = _common_directory(directory)
-        self._index = directory + b"/index"
+        self.index = directory + b"/index"
         self._git = gitask.Git(top)
         self._objects = gitask.Coprocess(
             self._git,
@@ -111,14 +112,14 @@ class Repository:
 
     # What git holds.
 
-    def object_at(self, where: Literal["HEAD", "index"], path: bytes) -> Object | None:
+    def object_at(self, where: Where, path: bytes) -> Object | None:
         """What HEAD or the index has at a path; None: nothing, or git failed."""
         if b"\n" in path and not self._nul:
             return None
         name = (b"HEAD:" if where == "HEAD" else b":0:") + path
         if where == "index":
             # The process reads the index once; HEAD it reads each time.
-            now = stamp(self._index)
+            now = stamp(self.index)
             if now != self._objects_index:
                 self._objects.close()
                 self._objects_index = now
@@ -137,7 +138,7 @@ class Repository:
     def tracks_under(self, directory: bytes) -> bool:
         """Whether the index has anything below a directory; True where git
         failed to say."""
-        now = stamp(self._index)
+        now = stamp(self.index)
         known = self._tracked_under.get(directory)
         if known is None or known[0] != now:
             listed = self._git.run("--literal-pathspecs", "ls-files", "-z", "--", directory + b"/")

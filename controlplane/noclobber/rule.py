@@ -12,6 +12,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+BESIDE = 12  # in the place of a row: the dirty guard and the tier, beside the table
+
 
 class Kind(Enum):
     """Whose bytes the process writes."""

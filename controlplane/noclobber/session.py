@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from noclobber import wire
+from noclobber.host import Host
 from noclobber.ledger import Command, Image, Ledger, identify
 from noclobber.wire import C, Record, Version, WireError
 
@@ -29,6 +30,7 @@ class Session:
     last: int = 0
     ledger: Ledger = field(default_factory=Ledger)
     attested: bool = False  # what its commands print is known: grade *shown*
+    host: Host = field(default_factory=Host)
 
 
 @dataclass(eq=False)

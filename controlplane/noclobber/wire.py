@@ -74,6 +74,9 @@ NAMED = layout("nc_named")
 GONE = layout("nc_gone")
 SHOWN = layout("nc_shown")
 QUESTION = layout("nc_question")
+BEGIN = layout("nc_begin")
+BEGUN = layout("nc_begun")
+EXEC = layout("nc_exec")
 ANSWER = layout("nc_answer")
 RANGE = layout("nc_range")
 VERSION = layout("nc_version")
@@ -97,6 +100,9 @@ for _type, _size in (
     (C.NC_ANSWER, ANSWER.size),
     (C.NC_REQUEST, RECORD_SIZE),
     (C.NC_REPLY, RECORD_SIZE),
+    (C.NC_BEGIN, BEGIN.size),
+    (C.NC_BEGUN, BEGUN.size),
+    (C.NC_EXEC, EXEC.size),
 ):
     _FIXED[_type] = _size
 

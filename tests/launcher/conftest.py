@@ -67,10 +67,12 @@ class Shown:
 
 
 class Listener:
-    """Takes every connection and every record; answers nothing by itself."""
+    """Takes every connection and every record; answers nothing by itself but
+    what holds for a command."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.tier, self.dirty = 0, 0  # what holds (tier 0: as was asked for)
         self.records: list[Told | Shown] = []
         self.ends: dict[int, socket.socket] = {}
         self.buffers: dict[int, bytearray] = {}
@@ -132,6 +134,9 @@ class Listener:
             self.records.append(
                 Told(number, flags, pid, tier, limit, session, command, cwd, *lists)
             )
+        elif kind == C.NC_BEGIN:
+            tier = self.tier or wire.BEGIN.unpack_from(data, at)[4]
+            self.ends[number].sendall(wire.record(C.NC_BEGUN, wire.BEGUN, tier, self.dirty))
         elif kind == C.NC_SHOWN:
             offset, *sizes = wire.SHOWN.unpack_from(data, at)[4:]
             _, name, text = wire.strings(data, at + wire.SHOWN.size, stop, sizes)

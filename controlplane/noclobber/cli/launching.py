@@ -12,7 +12,12 @@ from noclobber.launcher import LAUNCHER, beside
 
 
 def _launch(
-    command: tuple[str, ...], session: str | None, roots: tuple[str, ...], tier: str, agent: bool
+    command: tuple[str, ...],
+    session: str | None,
+    roots: tuple[str, ...],
+    tier: str,
+    task: str | None,
+    agent: bool,
 ) -> None:
     launcher = beside(LAUNCHER)
     if launcher is None:
@@ -20,6 +25,7 @@ def _launch(
     words = [str(launcher), f"--tier={tier}"]
     words += [f"--session={session}"] if session else []
     words += [f"--root={root}" for root in roots]
+    words += [f"--task={task}"] if task else []
     words += ["--agent"] if agent else []
     sys.stdout.flush()
     os.execv(launcher, [*words, "--", *command])
@@ -34,6 +40,8 @@ def _options(function: click.decorators.FC) -> click.decorators.FC:
         click.option("--root", "roots", multiple=True, metavar="DIR",
                      help="Protect DIR; may be repeated (default: the git top level)."),
         click.option("--session", metavar="S", help="The session's name."),
+        click.option("--task", metavar="NAME",
+                     help="What it is for, as NOCLOBBER_DIRTY_OVERRIDE may name it."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -44,19 +52,29 @@ _SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 @click.command("run", context_settings=_SETTINGS)
 @_options
-def run(command: tuple[str, ...], session: str | None, roots: tuple[str, ...], tier: str) -> None:
+def run(
+    command: tuple[str, ...],
+    session: str | None,
+    roots: tuple[str, ...],
+    tier: str,
+    task: str | None,
+) -> None:
     """Run an agent: everything that it starts belongs to one session.
 
     The exit status is the agent's."""
-    _launch(command, session, roots, tier, agent=True)
+    _launch(command, session, roots, tier, task, agent=True)
 
 
 @click.command("exec", context_settings=_SETTINGS)
 @_options
 def execute(
-    command: tuple[str, ...], session: str | None, roots: tuple[str, ...], tier: str
+    command: tuple[str, ...],
+    session: str | None,
+    roots: tuple[str, ...],
+    tier: str,
+    task: str | None,
 ) -> None:
     """Run one command of a session, as a harness does.
 
     The exit status is the command's."""
-    _launch(command, session, roots, tier, agent=False)
+    _launch(command, session, roots, tier, task, agent=False)

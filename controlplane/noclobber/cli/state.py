@@ -41,7 +41,16 @@ def _print(found: dict[str, Any]) -> None:
         out.print("no session yet; begin one: noclobber run -- AGENT")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("session", "grade", "tier", "commands", "processes", "last heard of", "roots"):
+    for title in (
+        "session",
+        "grade",
+        "tier",
+        "dirty",
+        "commands",
+        "processes",
+        "last heard of",
+        "roots",
+    ):
         table.add_column(title, no_wrap=title != "roots", overflow="fold")
     for each in sorted(found["sessions"], key=lambda one: -int(one["last"])):
         ago = time.time() - each["last"] / 1e9
@@ -49,6 +58,7 @@ def _print(found: dict[str, Any]) -> None:
             str(each["session"]).replace("[", "\\["),
             each["grade"],
             each["tier"],
+            f"{each['dirty']} of the host's" if each["dirty"] else "",
             str(each["commands"]),
             str(each["processes"]),
             f"{_span(ago)} ago",
