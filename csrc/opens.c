@@ -124,6 +124,7 @@ nc_open(const struct nc_opening *o)
     if ((o->flags & O_CREAT) && (o->flags & O_ACCMODE) != O_RDONLY &&
         nc_may_create(fd, -1))
         return refuse(fd);
+    nc_before_update(fd, o->flags);
     nc_note_open(fd, o->dirfd, o->path, o->flags,
                  (o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL));
     return fd;

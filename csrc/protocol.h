@@ -224,6 +224,8 @@ enum nc_op {
                        * made; descriptors[0] is it, or the folder it is for */
 };
 
+#define NC_UPDATE_MAX 16777216 /* bytes; of a larger file none is asked about */
+
 /* SCM_RIGHTS: descriptors[0] the target (may be O_PATH), [1] the source of
  * a rename where there is one. The range is what would be destroyed. */
 struct nc_question {
@@ -262,6 +264,11 @@ struct nc_exec {
 struct nc_tombs {
     uint64_t count; /* of all slots */
     uint8_t slots[NC_TOMB_SLOTS];
+};
+
+/* flags of struct nc_answer */
+enum nc_answer_flags {
+    NC_NO_UPDATES = 1 /* this process need not ask about in-place openings */
 };
 
 enum nc_verdict {

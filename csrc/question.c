@@ -15,6 +15,7 @@ NC_COLD static struct {
     uint64_t dev, ino;
 } refused[MOST_REFUSED];
 int nc_refusals;
+static int asks_no_updates;
 
 static struct {
     const char *path;
@@ -199,7 +200,8 @@ nc_ask(const struct nc_ask *ask)
     if (failed > 0)
         failed = ask_once(ask, &reply);
     if (failed) {
-        if (nc_process.fail_open || ask->op == NC_OP_DELETE) {
+        if (nc_process.fail_open || ask->op == NC_OP_DELETE ||
+            ask->op == NC_OP_UPDATE) {
             errno = kept;
             return 0;
         }
@@ -207,6 +209,8 @@ nc_ask(const struct nc_ask *ask)
     } else if (reply.answer.verdict != NC_DENY) {
         if (!guest)
             remember_scope(reply.text, reply.answer.scope_size);
+        if (!guest && (reply.answer.record.flags & NC_NO_UPDATES))
+            asks_no_updates = 1;
         errno = kept;
         return 0;
     } else {
@@ -217,4 +221,44 @@ nc_ask(const struct nc_ask *ask)
         remember_refusal(ask->version);
     errno = EPERM;
     return -1;
+}
+
+/* ---- opening in place ---------------------------------------------- */
+
+/* Nobody is shown a binary, and so nobody asks about one. */
+static int
+looks_binary(int fd, int flags)
+{
+    char head[8192];
+    if ((flags & O_ACCMODE) != O_RDWR)
+        return 0;
+    long got = nc_raw(pread64, fd, head, sizeof head, (off_t)0);
+    return got > 0 && memchr(head, 0, (size_t)got);
+}
+
+void
+nc_before_update(int fd, int flags)
+{
+    if ((flags & O_ACCMODE) == O_RDONLY ||
+        (flags & (O_TRUNC | O_APPEND | O_PATH)) || asks_no_updates)
+        return;
+    int kept = errno;
+    struct stat st;
+    char path[NC_PATH_MAX];
+    size_t size;
+    if (!nc_stat(fd, &st) && S_ISREG(st.st_mode) && st.st_size &&
+        st.st_size <= NC_UPDATE_MAX &&
+        nc_area_of_fd(fd, path, &size) != NC_AREA_NONE &&
+        !looks_binary(fd, flags)) {
+        const struct nc_ask ask = {
+            .op = NC_OP_UPDATE,
+            .fd = fd,
+            .other = -1,
+            .end = (uint64_t)st.st_size,
+            .path = path,
+            .path_size = size,
+        };
+        (void)nc_ask(&ask);
+    }
+    errno = kept;
 }

@@ -163,6 +163,8 @@ struct nc_ask {
 
 /* 0: go on. -1: refused, errno is EPERM, the message was written. */
 int nc_ask(const struct nc_ask *ask);
+/* A file was opened, maybe for writing in place: lets its content be kept. */
+void nc_before_update(int fd, int flags);
 /* 1 where this process was refused this very file before. */
 int nc_was_refused(const struct stat *of);
 extern int nc_refusals; /* how many files this process was refused */

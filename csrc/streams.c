@@ -61,6 +61,7 @@ opened(FILE *stream, const char *path, const char *mode)
         errno = EPERM;
         return NULL;
     }
+    nc_before_update(fd, flags);
     nc_note_open(fd, AT_FDCWD, path, flags & ~O_TRUNC, 0);
     if (!nc_is_guest())
         follow(stream, fd, nc_fd_get(fd));

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 import time
 import weakref
 from collections.abc import Callable
@@ -18,19 +17,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from noclobber import config as configs
-from noclobber import reasons, report, rule, tombs, wire
+from noclobber import entries, reasons, report, rule, tombs, wire
 from noclobber.deletions import Deletions, outlives_git
 from noclobber.facts import Gathered, Question
 from noclobber.guarded import Guarded
 from noclobber.hostguard import HostGuard
-from noclobber.journal import HOST, OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
+from noclobber.journal import EDIT, HOST, OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
 from noclobber.keeping import Keeper, Kept
-from noclobber.ledger import KEY_SIZE, Image, Replaced
+from noclobber.ledger import Edit, Image, Replaced
 from noclobber.overrides import Override, Overrides, is_inside
 from noclobber.people import People
 from noclobber.receipts import Receipt, Receipts, Syncing, timestamp
 from noclobber.repository import Repositories
-from noclobber.rule import BESIDE, Ruling, Verdict
+from noclobber.rule import BESIDE, Kind, Ruling, Verdict
 from noclobber.session import Session, Sessions, Speaker
 from noclobber.snapshots import Store
 from noclobber.system import System
@@ -44,8 +43,6 @@ DAY = 86_400_000_000_000  # ns
 
 _IN_PLACE = frozenset((C.NC_OP_TRUNCATE, C.NC_OP_SHRINK, C.NC_OP_PUNCH, C.NC_OP_UPDATE))
 _MOVES_NAMES = frozenset((C.NC_GONE, C.NC_NAMED))
-
-_REPLACED = struct.Struct("=QHB")
 
 _TABLES: dict[int, Callable[[rule.Facts], Ruling]] = {
     C.NC_OP_DELETE: rule.decide_deletion,
@@ -134,12 +131,16 @@ class Guard:
             text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
             if op == C.NC_OP_DELETE and ruling.verdict is not Verdict.DENY:
                 self._laid(speaker, facts, receipt.snapshot)
+            elif op == C.NC_OP_UPDATE:
+                self._edited(speaker, facts, receipt.snapshot)
         self.answers[ruling.verdict] += 1
         if ruling.verdict is Verdict.DENY:
             self.commit()  # what it rests on must outlive this daemon
         elif ruling.row >= 3:
             self._replaced(speaker, facts, ruling)
-        return wire.answer(ident, ruling.verdict.value, ruling.row, facts.scope, text)
+        knows = op == C.NC_OP_UPDATE and facts.kind is Kind.DRIVEN
+        flags = C.NC_NO_UPDATES if knows else 0
+        return wire.answer(ident, ruling.verdict.value, ruling.row, facts.scope, text, flags)
 
     def request(
         self, speaker: Speaker, record: bytes, fds: list[int], stop: Callable[[], None]
@@ -267,6 +268,12 @@ class Guard:
             self._show_tombs()
         return wire.answer(ident, ruling.verdict.value, ruling.row, b"", text)
 
+    def _edited(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
+        """A file is open for writing in place: its content may have to go back."""
+        edit = Edit(facts.image.command, facts.stamp, snapshot)
+        facts.session.ledger.edits[facts.key] = edit
+        self._journal(speaker, EDIT, entries.packed_edit(facts.key, edit))
+
     def _laid(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
         for path, tomb in self._deletions.lay(facts, snapshot):
             self._journal(speaker, TOMB, tombs.packed(path, tomb))
@@ -299,9 +306,11 @@ class Guard:
                     new = Speaker(entry.speaker, entry.pid)
                     self._replay(speakers.setdefault(entry.speaker, new), entry)
                 elif entry.kind == REPLACED:
-                    session.ledger.replaced(_unpacked(entry.data))
+                    session.ledger.replaced(entries.unpacked(entry.data))
                 elif entry.kind == TOMB:
                     session.ledger.tombs.update([tombs.unpacked(entry.data)])
+                elif entry.kind == EDIT:
+                    session.ledger.edits.update([entries.unpacked_edit(entry.data)])
                 elif entry.kind == TAKEN:
                     session.ledger.tombs.pop(entry.data, None)
                 elif entry.kind == HOST:
@@ -337,7 +346,7 @@ class Guard:
         token = facts.image.token
         what = Replaced(asked.path, facts.key, facts.stamp, token, asked.op, known, later)
         facts.session.ledger.replaced(what)
-        self._journal(speaker, REPLACED, _packed(what))
+        self._journal(speaker, REPLACED, entries.packed(what))
 
     def _record(
         self, facts: Gathered, ruling: Ruling, kept: Kept | None = None
@@ -349,7 +358,7 @@ class Guard:
         ident = self.new_id(now)
         asked, failure = facts.asked, ""
         if ruling.verdict is Verdict.DENY:
-            kept = Kept()
+            kept = self.keeper.put_back(facts)
         elif kept is None:
             try:
                 kept = self.keeper.keep(facts, ident, self.configs.of(None))
@@ -378,15 +387,3 @@ class Guard:
         )
         self.write(receipt)
         return ruling, receipt
-
-
-def _packed(what: Replaced) -> bytes:
-    head = _REPLACED.pack(what.token, what.op, what.known + 2 * what.later)
-    return what.key + what.stamp + head + what.path
-
-
-def _unpacked(data: bytes) -> Replaced:
-    key, stamp = data[:KEY_SIZE], data[KEY_SIZE : wire.VERSION.size]
-    token, op, known = _REPLACED.unpack_from(data, wire.VERSION.size)
-    path = data[wire.VERSION.size + _REPLACED.size :]
-    return Replaced(path, key, stamp, token, op, bool(known & 1), bool(known & 2))

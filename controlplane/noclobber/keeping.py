@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from noclobber import placing
 from noclobber.config import Config
 from noclobber.facts import Gathered
+from noclobber.ledger import version_of
 from noclobber.placing import attributes_of
 from noclobber.snapshots import COPY_LIMIT, Store
 from noclobber.wire import C
@@ -22,8 +24,11 @@ from noclobber.wire import C
 DAY = 86_400_000_000_000  # ns
 RUNS_FOR = DAY  # ns; a session that was heard of since then counts as running
 
+PUT_BACK = "What was written into it is taken back: it holds what it held when it was opened."
 LINK_FROM = 4 << 20  # bytes; less is copied and hashed while one waits
 _SLACK = 16  # of the budget a part: when it is over by as much more, it is looked at again
+
+_CUTS = frozenset((C.NC_OP_SHRINK, C.NC_OP_PUNCH))
 
 # What takes the file's last name leaves its inode to us.
 _TAKES_NAME = frozenset((C.NC_OP_RENAME, C.NC_OP_DELETE))
@@ -61,6 +66,29 @@ class Keeper:
             elif not self.store.clone(asked.fd, ident):
                 return Kept(note=f"Not kept: {size} bytes are too much to copy.")
         return Kept(name, attributes_of(asked.fd))
+
+    def put_back(self, facts: Gathered) -> Kept:
+        """A shrink is refused: where the same command had opened the file to
+        write in place, what it held then goes back in. What it holds now is
+        kept, and that is returned."""
+        asked, ledger = facts.asked, facts.session.ledger
+        edit = ledger.edits.get(facts.key)
+        if edit is None or edit.command != facts.image.command or asked.op not in _CUTS:
+            return Kept()
+        facts.settle()
+        try:
+            with os.fdopen(self.store.open(edit.snapshot), "rb") as old:
+                name = self.store.keep(asked.fd)
+                if name == edit.snapshot:
+                    return Kept()
+                path = f"/proc/self/fd/{asked.fd}"
+                with open(path, "r+b") as file:  # noqa: PTH123 (a descriptor's)
+                    placing.fill(old.fileno(), file.fileno())
+                    mtime = version_of(facts.key, edit.stamp).mtime
+                    os.utime(file.fileno(), ns=(mtime, mtime))
+        except OSError as error:
+            return Kept(note=f"What it held before could not be put back: {error.strerror}.")
+        return Kept(name, attributes_of(asked.fd), PUT_BACK)
 
     @property
     def pressed(self) -> bool:

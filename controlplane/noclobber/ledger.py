@@ -161,6 +161,14 @@ class Tomb(NamedTuple):
     snapshot: str
 
 
+class Edit(NamedTuple):
+    """What a file held when a command opened it to write in place."""
+
+    command: bytes
+    stamp: Stamp
+    snapshot: str
+
+
 class Ledger:
     """The facts of one session. Nothing here raises for odd reports."""
 
@@ -176,6 +184,7 @@ class Ledger:
         self.links: dict[Key, list[tuple[bytes, bytes]]] = {}
         self.known: dict[Key, dict[Stamp, bytes]] = {}  # not to that command
         self.tombs: dict[bytes, Tomb] = {}
+        self.edits: dict[Key, Edit] = {}
         self.seq = 0
         self._readings = Readings()
         self._restamped: dict[Key, set[Stamp]] = {}

@@ -155,7 +155,8 @@ def decide_deletion(facts: Facts) -> Ruling:
 
 def decide_update(facts: Facts) -> Ruling:
     """An in-place opening is an edit, never refused; where the agent or a
-    program of its shell edits text that is not known whole, it is kept."""
+    program of its shell edits text that is not known whole, it is kept, also
+    where git holds it: a shrink that is refused later puts it back."""
     if not facts.replaceable:
         return Ruling(Verdict.ALLOW, 1)
     if not facts.protected:
@@ -165,5 +166,5 @@ def decide_update(facts: Facts) -> Ruling:
     if facts.known:
         return Ruling(Verdict.ALLOW, 4)
     if facts.text and not facts.output and facts.kind is not Kind.DRIVEN:
-        return _kept(facts, 11)
+        return Ruling(Verdict.SNAPSHOT, 11)
     return Ruling(Verdict.ALLOW, 11)

@@ -167,8 +167,11 @@ def record(
     return form.pack(size + pad, _VERSION, kind, flags, *fields) + tail + bytes(pad)
 
 
-def answer(question: int, verdict: int, row: int, scope: bytes = b"", text: bytes = b"") -> bytes:
+def answer(
+    question: int, verdict: int, row: int, scope: bytes = b"", text: bytes = b"", flags: int = 0
+) -> bytes:
     """An answer to the question of that id."""
+    sizes = len(scope), len(text)
     return record(
-        C.NC_ANSWER, ANSWER, question, verdict, row, len(scope), len(text), tail=scope + text
+        C.NC_ANSWER, ANSWER, question, verdict, row, *sizes, flags=flags, tail=scope + text
     )
