@@ -24,9 +24,13 @@ Q := $(if $(V),,@)
 LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c begin.c \
     handles.c follow.c become.c witness.c outlets.c pump.c stream.c spool.c \
     pty.c paths.c)
-# What pytest calls through cffi, and what that needs.
+# What Python calls through cffi: what the daemon does often, and for pytest
+# units of the shim, with what they need.
 UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
-    readings.c)
+    readings.c \
+    attest-keys.c attest-index.c attest-pieces.c attest-gutters.c attest-names.c \
+    attest-lines.c attest-align.c attest-loose.c attest-found.c \
+    attest-blocks.c)
 SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
     streams.c replaces.c tree.c deletes.c tombs.c starts.c process.c spawn.c syscalls.c connect.c \

@@ -20,7 +20,14 @@ import sys
 import sysconfig
 from pathlib import Path
 
-HEADERS = ("protocol.h", "coverage.h", "fdtable.h", "paths.h", "readings.h")
+HEADERS = (
+    "protocol.h",
+    "coverage.h",
+    "fdtable.h",
+    "paths.h",
+    "readings.h",
+    "attest.h",
+)
 CSRC = Path(__file__).resolve().parent.parent / "csrc"
 
 INLINE = re.compile(r"^static inline\b.*?^}\n", re.M | re.S)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from noclobber import voice, voice_lists
 from noclobber.attest import VIEW_LINES, VIEW_SHARE, Spool
@@ -21,22 +22,80 @@ from noclobber.ledger import Command, Key, Ledger, Stamp, size_of
 FEW = 3  # files; of what a command printed that read more, nobody can tell whose it was
 
 
+KEPT = 1 << 25
+"""Bytes of text that are indexed at one time: the newest. What was printed
+before them is far out of any agent's sight, and counts as unseen."""
+
+
+@dataclass(frozen=True)
+class _Indexed:
+    """What of a command's text is in the spool."""
+
+    reports: int
+    ended: bool
+    pieces: list[int] = field(default_factory=list)
+
+
 class Evidence:
-    """The spool of one session, indexed as its commands end."""
+    """What one session was shown, indexed as its commands print it."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._ended = Spool()
-        self._indexed: dict[bytes, int] = {}  # reports of each command's text
+        self._start()
+
+    def _start(self) -> None:
+        self._spool = Spool()
+        self._size = 0  # bytes that were given to it
+        self._indexed: dict[bytes, _Indexed] = {}
 
     def shown(self, content: bytes, but: bytes | None = None) -> Coverage:
         """The ranges of `content` that were printed, by any command but one."""
-        return tuple(self._spool(but).seen(content))
+        self.take_in()
+        return tuple(self._spool.seen(content, self._pieces(self._indexed.keys() - {but})))
 
     def viewed(self, content: bytes, commands: Iterable[bytes]) -> bool:
         """Whether these commands printed a view of `content`."""
-        printed = [piece for ident in commands for piece in self._printed(ident)]
-        return bool(printed) and Spool(printed).viewed(content)
+        self.take_in()
+        pieces = self._pieces(commands)
+        return bool(pieces) and self._spool.viewed(content, pieces)
+
+    def take_in(self) -> None:
+        """Indexes what was printed since the last time: when a command ends
+        rather than when somebody waits for an answer."""
+        commands = self._ledger.commands.values()
+        new = [c for c in commands if len(c.text) > self._reports(c)]
+        size = sum(c.size for c in new)
+        if self._size + size > 2 * KEPT:
+            self._start()
+            new, size = [], 0
+            for command in sorted(commands, key=lambda c: c.time, reverse=True):
+                if command.text and (size := size + command.size) <= KEPT:
+                    new.append(command)
+                else:
+                    self._indexed[command.id] = _Indexed(len(command.text), command.ended)
+            new.reverse()
+        for command in new:
+            self._index(command)
+
+    def _reports(self, command: Command) -> int:
+        known = self._indexed.get(command.id)
+        return known.reports if known else 0
+
+    def _index(self, command: Command) -> None:
+        known = self._indexed.get(command.id)
+        since, pieces = 0, []
+        if known and known.ended:  # a child of it prints on: that is apart
+            since, pieces = known.reports, known.pieces
+        for text in command.printed(since):
+            self._size += len(text)
+            number = self._spool.add(text)
+            if number >= 0:
+                pieces.append(number)
+        self._indexed[command.id] = _Indexed(len(command.text), command.ended, pieces)
+
+    def _pieces(self, commands: Iterable[bytes]) -> list[int]:
+        known = (self._indexed.get(ident) for ident in commands)
+        return [number for one in known if one for number in one.pieces]
 
     def readers(self, keys: Iterable[Key]) -> set[bytes]:
         """The commands one of whose processes read one of these files."""
@@ -78,26 +137,6 @@ class Evidence:
     def _printed(self, ident: bytes) -> list[bytes]:
         command = self._ledger.commands.get(ident)
         return command.printed() if command else []
-
-    def _spool(self, but: bytes | None) -> Spool:
-        running: list[Command] = []
-        for command in self._ledger.commands.values():
-            if command.ended:
-                done = self._indexed.get(command.id, 0)
-                if done < len(command.text):  # a child of it may print on
-                    self._indexed[command.id] = len(command.text)
-                    for piece in command.printed(done):
-                        self._ended.add(piece)
-            elif command.text and command.id != but:
-                running.append(command)
-        if not running and but not in self._indexed:
-            return self._ended
-        return Spool(
-            piece
-            for command in self._ledger.commands.values()
-            if command.id != but
-            for piece in command.printed()
-        )
 
 
 def is_interactive(command: Command) -> bool:

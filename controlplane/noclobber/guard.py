@@ -99,6 +99,8 @@ class Guard:
                 self.journal.add(Entry(speaker.id, name, now, speaker.pid, RECORDS, chunk))
         if found[0][0] == C.NC_COMMAND:
             self.commit()  # who does not know a session's roots protects nothing
+            if found[0][1] & C.NC_ENDED and speaker.session:
+                self.guarded(speaker.session).evidence.take_in()
         if any(kind in _MOVES_NAMES for kind, *_ in found):
             self._show_tombs()
 

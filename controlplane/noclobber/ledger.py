@@ -91,9 +91,11 @@ class Command:
     limit: int = 0
     started: float | None = None  # of its process, as processes.started has it
     text: list[tuple[int, bytes]] = field(default_factory=list)  # offset, deflated
+    size: int = 0  # bytes of that text
 
     def show(self, offset: int, text: bytes) -> None:
         """Text at that offset of its output reached the agent."""
+        self.size += len(text)
         self.text.append((offset, zlib.compress(text, 1)))
 
     def printed(self, since: int = 0) -> list[bytes]:
@@ -207,7 +209,7 @@ class Ledger:
         self.seq += 1
         known = self.commands.get(command.id)
         if known:
-            command.text = known.text
+            command.text, command.size = known.text, known.size
         self.commands[command.id] = command
         return command
 

@@ -84,9 +84,33 @@ def situations() -> Iterator[tuple[str, float, Callable[[], object]]]:
     yield "100 kB against 100 numbered views of a half", 30, lambda: dressed.seen(text)
     minified = source(10**5, 3).replace(b"\n", b";")
     yield "100 kB in one line against 100 commands", 30, lambda: many.seen(minified)
+    yield from worst()
     yield "indexing 30 kB of source", 10, lambda: Spool([others[0]])
     yield "indexing 30 kB of cat -n", 10, lambda: Spool([gutter(others[0])[:SHOWN]])
     yield "indexing 30 kB of seq", 10, lambda: Spool([numbers(SHOWN)])
+
+
+def worst() -> Iterator[tuple[str, float, Callable[[], object]]]:
+    """What a session may come to, and must not hold up all others."""
+    equal = b"    pass\n"
+    alike, views = equal * (10**7 // 9), Spool([b"$\n" + equal * 3333] * 100)
+    yield "10 MB of equal lines against 100 commands", 100, lambda: views.seen(alike)
+    line = source(10**6, 3).replace(b"\n", b";")
+    lines = Spool([source(SHOWN, seed).replace(b"\n", b";") for seed in range(100, 200)])
+    yield "1 MB in one line against 100 one-line outputs", 100, lambda: lines.seen(line)
+    braces = b"}\r\n" * 50_000
+    few = Spool(cut(braces))
+    yield "50,000 equal short lines with CRLF", 10, lambda: few.seen(braces)
+    log = b"".join(
+        b"2024-01-01T00:00:00 INFO module: message number %d\n" % n for n in range(10**5)
+    )
+    heads = b"".join(line[:45] + b"\n" for line in log.split(b"\n")[:600])
+    narrow = Spool([heads] * 100)
+    yield "5 MB of log against 100 views with cut lines", 100, lambda: narrow.seen(log)
+    huge = source(1 << 24, 5)
+    yield "indexing 16 MiB of one command", 500, lambda: Spool([huge])
+    whole, changed = Spool([huge]), huge[:5000] + b"x\n" + huge[5000:]
+    yield "16 MiB against itself with a line more", 500, lambda: whole.seen(changed)
 
 
 def main() -> int:

@@ -26,108 +26,86 @@ Everything is a pure function of bytes; nothing raises on any input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 
 from noclobber import coverage
 from noclobber.attest.align import Alignment, unbroken
 from noclobber.attest.cut import Parts
-from noclobber.attest.scan import Lines
-from noclobber.attest.spool import Index, Piece
+from noclobber.attest.spool import C, Index, Piece
 from noclobber.coverage import Coverage, Range
 
 __all__ = ["VIEW_LINES", "VIEW_SHARE", "VIEW_WEIGHT", "Spool", "seen", "viewed"]
 
-VIEW_LINES = 3
+VIEW_LINES: int = C.NC_VIEW_LINES
 """Lines of a file, printed one after the other, that make a view of it."""
 
 VIEW_SHARE = 10
 """A view is also one part in so many of the file's bytes."""
 
-VIEW_WEIGHT = 3
+VIEW_WEIGHT: int = C.NC_VIEW_WEIGHT
 """Letters and digits that the lines of a view hold together at the least:
 three closing braces are in every file."""
 
 
 class Spool:
-    """What one session was shown, indexed once for many files."""
+    """What was printed, indexed once for many files and many askers."""
 
     def __init__(self, printed: Iterable[bytes] = ()) -> None:
         self._index = Index()
         for piece in printed:
             self.add(piece)
 
-    def add(self, piece: bytes) -> None:
-        """Takes in a contiguous piece of one command's output.
+    def add(self, piece: bytes) -> int:
+        """Takes in a contiguous piece of one command's output: its number, -1
+        where there is nothing in it.
 
         Its first and last lines may be cut. Lines of two pieces are never
         taken for one line.
         """
-        self._index.add(piece)
+        return self._index.add(piece)
 
-    def seen(self, content: bytes) -> list[Range]:
-        """Half-open byte ranges of `content` that were printed: ascending, apart."""
-        return list(_judge(content, self._index)[0])
+    def seen(self, content: bytes, of: Collection[int] | None = None) -> list[Range]:
+        """Half-open byte ranges of `content` that were printed: ascending,
+        apart. `of`: by the pieces of these numbers alone."""
+        return list(_judge(content, self._index, self._pieces(of))[0])
 
-    def viewed(self, content: bytes) -> bool:
+    def viewed(self, content: bytes, of: Collection[int] | None = None) -> bool:
         """Whether three lines running or a tenth of `content` was printed."""
-        ranges, has_run = _judge(content, self._index)
+        ranges, has_run = _judge(content, self._index, self._pieces(of))
         size = coverage.size(ranges)
         return has_run or (size > 0 and size * VIEW_SHARE >= len(content))
 
+    def _pieces(self, of: Collection[int] | None) -> list[Piece]:
+        pieces = self._index.pieces
+        return pieces if of is None else [pieces[number] for number in sorted(of)]
 
-def _judge(content: bytes, index: Index) -> tuple[Coverage, bool]:
+
+def _judge(content: bytes, index: Index, pieces: list[Piece]) -> tuple[Coverage, bool]:
     """What of the content was printed, and whether three lines running were."""
-    seen, placed, others = unbroken(content, index)
-    has_run = any(_is_run(piece, content, start) for piece, start in placed)
-    if not others or coverage.covers(seen, 0, len(content)):
+    placed = unbroken(content, index, pieces)
+    seen = placed.ranges
+    has_run = any(_is_run(piece, content, start) for piece, start in placed.pieces)
+    if not placed.others or coverage.covers(seen, 0, len(content)):
         return seen, has_run
-    lines = Lines(content, index)
-    found = Alignment(lines, others, seen)
-    whole = coverage.union(seen, _spans(lines, found.at))
-    has_run = has_run or _has_run(lines, found)
+    found = Alignment(content, index, placed.others, seen)
+    has_run = has_run or found.has_run
+    whole = coverage.union(seen, found.ranges)
     if not coverage.covers(whole, 0, len(content)):
-        whole = Parts(lines, index, others, found, whole).collect()
+        whole = Parts(index, placed.others, found, whole).collect()
     return whole, has_run
-
-
-def _spans(lines: Lines, at: dict[int, int]) -> Coverage:
-    """The bytes of those lines."""
-    owned = set(at.values())
-    firsts = sorted(line for line in owned if line - 1 not in owned)
-    lasts = sorted(line for line in owned if line + 1 not in owned)
-    return coverage.normal(
-        (lines.span(first)[0], lines.span(last)[1])
-        for first, last in zip(firsts, lasts, strict=True)
-    )
 
 
 def _is_run(piece: Piece, content: bytes, start: int) -> bool:
     """Whether a piece that stands in the file at `start` has the lines of a view."""
-    first = 1 if start and content[start - 1] != 0x0A else 0
-    lines = piece.lines[first : -1 if piece.is_cut else None]
-    return len(lines) >= VIEW_LINES and _weighs(lines)
+    first = piece.first + (1 if start and content[start - 1] != 0x0A else 0)
+    behind = piece.last + (0 if piece.is_cut else 1)
+    return behind - first >= VIEW_LINES and _weighs(map(piece.text, range(first, behind)))
 
 
-def _has_run(lines: Lines, found: Alignment) -> bool:
-    run: list[bytes] = []
-    last = (-1, -1)
-    for slot, line in sorted(found.at.items()):
-        if (slot - 1, line - 1) != last:
-            run = []
-        last = slot, line
-        run.append(lines.key(line) or b"")
-        if len(run) >= VIEW_LINES and _weighs(run):
-            return True
-    return False
-
-
-def _weighs(lines: list[bytes]) -> bool:
-    weight = 0
-    for line in lines:
-        weight += sum(map(_is_word, line))
-        if weight >= VIEW_WEIGHT:
-            return True
-    return False
+def _weighs(lines: Iterable[bytes]) -> bool:
+    words = (byte for line in lines for byte in line if _is_word(byte))
+    return sum(1 for _ in islice(words, VIEW_WEIGHT)) == VIEW_WEIGHT
 
 
 def _is_word(byte: int) -> bool:

@@ -8,27 +8,23 @@ line that was changed or masked between two lines that stand is no cut line.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
 from noclobber import coverage
-from noclobber.attest.align import Alignment
-from noclobber.attest.gutters import BOM
-from noclobber.attest.scan import Lines
-from noclobber.attest.spool import HEAD, LONG, OMITTED, Index, Piece
+from noclobber.attest.align import BOM, Alignment, Edge
+from noclobber.attest.spool import HEAD, LONG, OMITTED, C, Index, Piece, ffi
 from noclobber.coverage import Coverage, Range
 
-_CHANGED = 9  # printed lines within which a run that was changed goes on
 _LOOSE = 16  # bytes of a part that may stand anywhere in a hole
-BLOCK = 64  # bytes by which parts of very long lines are found
 _TRIED = 64  # printed lines compared with one cut line, parts of one long line
-_PROBES = 100_000  # blocks looked up for one file
+_COMPARED = 20_000  # and with all cut lines of one file
 _FRAGMENTS = 400  # ends of pieces that are fitted into holes: the newest
 _HOLES = 64  # and the holes: the first
-_SEARCHES = 16  # and how often then
+_FITTED = 1 << 25  # bytes compared and gone through for that
+_COMPARING = 500  # bytes that could be gone through while one end is held against a hole
 _ONE_LINE = 1 << 16  # bytes of a file of one line that is looked for in other lines
 _GLUED = 4  # bytes of such a line that stand for it anywhere in a piece
-_LARGE = 1 << 21  # bytes of very long lines in which a block is searched, not looked up
+_SOUGHT = 1 << 23  # bytes of long printed lines that are gone through: the newest
 
 
 def common(one: bytes, other: bytes) -> int:
@@ -54,106 +50,94 @@ class Parts:
     """Collects what was printed of lines that were not printed whole."""
 
     def __init__(
-        self, lines: Lines, index: Index, pieces: list[Piece], found: Alignment, whole: Coverage
+        self, index: Index, pieces: list[Piece], found: Alignment, whole: Coverage
     ) -> None:
-        self._lines = lines
         self._index = index
         self._pieces = pieces
         self._found = found
+        self._content = found.content
         self._ranges: list[Range] = list(whole)
         self._whole = whole
-        self._live = {piece.base for piece in pieces}
         self._spent: dict[int, int] = {}  # bytes of a printed line that are used
+        self._effort = _FITTED
 
     def collect(self) -> Coverage:
         """Everything seen: `whole` and the parts."""
-        self._beside_runs()
+        for edge in self._found.edges:
+            if edge.step > 0:
+                self._behind(edge)
+            else:
+                self._before(edge)
         self._heads()
         self._only_line()
-        if self._lines.wide:
-            self._wide()
+        self._wide()
         self._fit()
         return coverage.normal(self._ranges)
 
     def _room(self, piece: Piece, slot: int) -> int:
         """Bytes of the printed line that vouch for nothing yet."""
-        text = piece.text(slot)
-        if not text or slot in self._found.at or piece.base not in self._live:
+        if self._found.is_used(slot) or not self._found.is_live(piece):
             return 0
-        return max(0, len(text) - self._spent.get(slot, 0))
+        return max(0, piece.size(slot) - self._spent.get(slot, 0))
 
     def _give(self, slot: int, start: int, end: int, paid: int) -> None:
         self._ranges.append((start, end))
         self._spent[slot] = self._spent.get(slot, 0) + paid
 
-    def _body(self, line: int) -> tuple[int, bytes, int] | None:
-        """A line not seen whole: its start, its text, the end of its newline."""
-        if line in self._found.owned or not 0 <= line < self._lines.count:
-            return None
-        start, end = self._lines.span(line)
-        return start, self._lines.content[start:end].rstrip(b"\r\n"), end
+    def _body(self, line: int) -> tuple[int, bytes, int]:
+        """A line's start, its text, the end of its newline."""
+        start, end = self._found.span(line)
+        return start, self._content[start:end].rstrip(b"\r\n"), end
 
-    def _beside_runs(self) -> None:
-        """Beside anchored runs, and at the ends of pieces beside any line."""
-        at, firm, pieces = self._found.at, self._found.firm, self._found.pieces
-        bases = [piece.base for piece in pieces]
-        for slot in sorted(s for s in at if s + 1 not in at or s - 1 not in at):
-            line, piece = at[slot], pieces[bisect_right(bases, slot) - 1]
-            behind, before = slot + 1, slot - 1
-            is_near = slot in firm or (piece.is_cut and behind == piece.last)
-            if is_near and behind <= piece.last and not self._resumes(slot, line, 1):
-                self._behind(piece, behind, line + 1)
-            is_near = slot in firm or before == piece.base
-            if is_near and before >= piece.base and not self._resumes(slot, line, -1):
-                self._before(piece, before, line - 1)
-
-    def _resumes(self, slot: int, line: int, step: int) -> bool:
-        """Whether the run goes on soon after: then lines were changed, not cut."""
-        at = self._found.at
-        next_ = (at.get(slot + step * n) for n in range(2, _CHANGED))
-        return any(n is not None and 1 < (n - line) * step < 2 * _CHANGED for n in next_)
-
-    def _behind(self, piece: Piece, slot: int, line: int) -> None:
+    def _behind(self, edge: Edge) -> None:
         """The line after a run may be the head of the file's next line."""
-        body = self._body(line)
-        if body is None or not self._room(piece, slot):
+        piece, slot = edge.piece, edge.slot
+        room = self._room(piece, slot)
+        if not room:
             return
-        start, text, end = body
-        size = max(common(spoken, text) for spoken in piece.spoken(slot))
-        size = min(size, self._room(piece, slot))
+        start, text, end = self._body(edge.line)
+        size = min(max(common(spoken, text) for spoken in piece.spoken(slot)), room)
         if size == len(text) and piece.is_cut and slot == piece.last:
             self._give(slot, start, end, size)
         elif text[:size].strip():  # indentation alone is anybody's
             self._give(slot, start, start + size, size)
 
-    def _before(self, piece: Piece, slot: int, line: int) -> None:
+    def _before(self, edge: Edge) -> None:
         """The line before a run may be the tail of the line before in the file."""
-        body = self._body(line)
+        piece, slot = edge.piece, edge.slot
+        start, text, end = self._body(edge.line)
         printed = piece.text(slot)
-        if body is None or printed is None:
-            return
-        start, text, end = body
-        if slot in self._found.at:
-            return
         size = min(common_end(printed, text), self._room(piece, slot))
-        if size or (slot == piece.base and not printed):
+        if size or (slot == piece.first and not printed):
             self._give(slot, start + len(text) - size, end, size)
 
     def _heads(self) -> None:
         """`cut -c1-80`, and a harness that cuts long lines."""
-        mark = len(BOM) if self._lines.content.startswith(BOM) else 0
-        for start in self._lines.headed:
+        mark = len(BOM) if self._content.startswith(BOM) else 0
+        waiting: dict[bytes, list[tuple[Piece, int]]] = {}
+        left = _COMPARED
+        for start in self._found.headed:
+            if left <= 0:
+                return
             if coverage.covers(self._whole, start, start + mark + 1):
                 continue
             start += mark if start == 0 else 0
-            text = self._lines.content[start : self._lines.end(start)].rstrip(b"\r\n")
-            for piece, slot in self._index.heads.get(text[:HEAD], [])[:_TRIED]:
-                if self._spent.get(slot) or not self._room(piece, slot):
-                    continue
+            text = self._content[start : self._found.end(start)].rstrip(b"\r\n")
+            head = text[:HEAD]
+            if head not in waiting:
+                known = self._index.heads.get(head, [])
+                left -= len(known)
+                waiting[head] = [(p, s) for p, s in known if self._is_whole(p, s)]
+            for nth, (piece, slot) in enumerate(waiting[head][:_TRIED]):
+                left -= 1
                 size = max(self._head(spoken, text) for spoken in piece.spoken(slot))
                 if size:
                     self._give(slot, start, start + size, size)
+                    del waiting[head][nth]
                     break
+
+    def _is_whole(self, piece: Piece, slot: int) -> bool:
+        return slot not in self._spent and self._room(piece, slot) > 0
 
     @staticmethod
     def _head(printed: bytes, text: bytes) -> int:
@@ -164,103 +148,70 @@ class Parts:
 
     def _only_line(self) -> None:
         """A one-line file glued to what was printed before or after it."""
-        if self._lines.count != 1 or self._lines.size > _ONE_LINE:
+        if self._found.count != 1 or self._found.size > _ONE_LINE or self._found.is_owned(0):
             return
-        body = self._body(0)
-        if body is None or not body[1]:
+        _, text, end = self._body(0)
+        if not text:
             return
-        _, text, end = body
         for piece in self._pieces:
-            slots = range(piece.base, (piece.base if len(text) < _GLUED else piece.last) + 1)
-            for slot in slots:
-                printed = piece.lines[slot - piece.base]
-                is_glued = printed.startswith(text) or printed.endswith(text)
-                if is_glued and self._room(piece, slot) >= len(text):
+            behind = piece.first + 1 if len(text) < _GLUED else piece.last + 1
+            slot = self._index.glued(piece.first, behind, text)
+            while slot >= 0:
+                if self._room(piece, slot) >= len(text):
                     self._give(slot, 0, end, len(text))
                     return
+                slot = self._index.glued(slot + 1, behind, text)
 
     def _wide(self) -> None:
-        """Parts of very long lines, found by blocks and verified byte for byte."""
-        content = self._lines.content
-        long = [(p, s) for p, s in self._index.long if self._room(p, s) >= LONG]
+        """Parts of very long lines, found by blocks (csrc/attest-blocks.c)."""
+        if not self._found.native.wide_count:
+            return
+        sought = _SOUGHT
+        long: list[tuple[Piece, int]] = []
+        for piece, slot in reversed(self._index.long):
+            if self._room(piece, slot) >= LONG:
+                sought -= piece.size(slot)
+                if sought < 0:
+                    break
+                long.append((piece, slot))
         if not long:
             return
-        blocks: dict[bytes, list[int]] | None = None
-        if sum(end - start for start, end in self._lines.wide) <= _LARGE:
-            blocks = {}
-            for start, end in self._lines.wide:
-                for at in range(start, end - BLOCK + 1, BLOCK):
-                    blocks.setdefault(content[at : at + BLOCK], []).append(at)
-        probes = _PROBES if blocks is not None else _SEARCHES
-        for piece, slot in long:
-            for text in piece.spoken(slot):
-                if self._room(piece, slot) >= LONG and probes > 0:
-                    probes -= self._part(slot, text, blocks, probes)
-
-    def _part(
-        self, slot: int, text: bytes, blocks: dict[bytes, list[int]] | None, limit: int
-    ) -> int:
-        """Number of blocks looked up to find the parts of one printed line."""
-        content = self._lines.content
-        at = probes = done = parts = 0
-        while at + BLOCK <= len(text) and probes < limit and parts < _TRIED:
-            probes += 1
-            start = self._place(text[at : at + BLOCK], blocks, at == done)
-            if start < 0:
-                at += 1 if blocks is not None else max(BLOCK, (len(text) - BLOCK) // 2)
-                continue
-            line, end = self._wide_at(start)
-            back = common_end(text[done:at], content[max(line, start - at + done) : start])
-            size = common(text[at:], content[start:end])
-            stop = self._lines.end(end) if start + size == end else start + size
-            self._give(slot, start - back, stop, back + size)
-            parts += 1
-            at = done = at + size
-        return probes
-
-    def _place(self, block: bytes, blocks: dict[bytes, list[int]] | None, fresh: bool) -> int:
-        """Offset in a very long line: where a hole begins, or anywhere; -1: nowhere."""
-        content = self._lines.content
         seen = coverage.normal(self._ranges)
-        if fresh:
-            for start, end in coverage.gaps(seen, 0, self._lines.size)[:_HOLES]:
-                if end - start < BLOCK or self._wide_at(start)[1] < start + BLOCK:
-                    continue
-                if content.startswith(block, start):
-                    return start
-        if blocks is None:
-            start = content.find(block)
-            return start if start >= 0 and self._wide_at(start)[1] else -1
-        places = blocks.get(block, [])[:_TRIED]
-        for place in places:
-            if not coverage.covers(seen, place, place + BLOCK):
-                return place
-        return places[0] if places else -1
-
-    def _wide_at(self, start: int) -> Range:
-        """The very long line around an offset; empty where there is none."""
-        nth = bisect_right(self._lines.wide, (start, 1 << 62)) - 1
-        found = self._lines.wide[nth] if nth >= 0 else (0, 0)
-        return found if start < found[1] else (0, 0)
+        known = ffi.new("struct nc_range[]", list(seen))
+        blocks = ffi.gc(C.nc_blocks_new(self._found.native, known, len(seen)), C.nc_blocks_free)
+        parts = ffi.new("struct nc_part[]", _TRIED)
+        for piece, slot in reversed(long) if blocks else ():
+            for text in piece.spoken(slot):
+                if self._room(piece, slot) >= LONG:
+                    count = C.nc_blocks_find(blocks, text, len(text), parts, _TRIED)
+                    for part in parts[0:count]:
+                        self._give(slot, part.start, part.end, part.paid)
 
     def _fit(self) -> None:
         """Fits the ends of pieces into the holes that are left, longest first."""
-        holes = list(coverage.gaps(coverage.normal(self._ranges), 0, self._lines.size))[:_HOLES]
-        left = [end for p in self._pieces for end in _ends(p) if self._is_free(end)]
-        left = sorted(left[-_FRAGMENTS:], key=lambda end: -len(end.text))
-        while left:
+        holes = list(coverage.gaps(coverage.normal(self._ranges), 0, self._found.size))[:_HOLES]
+        newest: list[_End] = []
+        for piece in reversed(self._pieces):
+            if not holes or len(newest) >= _FRAGMENTS:
+                break
+            newest += [end for end in _ends(piece) if self._is_free(end)]
+        left = sorted(newest, key=lambda end: -len(end.text))
+        while left and self._effort > 0:
             rest = [end for end in left if self._is_free(end) and not self._fill(holes, end)]
             if len(rest) == len(left):
                 return
             left = rest
 
     def _is_free(self, end: _End) -> bool:
-        return not any(s in self._spent or s in self._found.at for s in end.slots)
+        return not any(s in self._spent or self._found.is_used(s) for s in end.slots)
 
     def _fill(self, holes: list[Range], end: _End) -> bool:
         """Whether the end of a piece fits into one of the holes, which shrinks."""
         for nth, (start, behind) in enumerate(holes):
-            at = end.fits(self._lines.content, start, behind)
+            self._effort -= behind - start if end.is_loose else _COMPARING
+            if self._effort < 0:
+                break
+            at = end.fits(self._content, start, behind)
             if at < 0:
                 continue
             for slot in end.slots:
@@ -280,6 +231,11 @@ class _End:
     is_tail: bool
     slots: tuple[int, ...]
 
+    @property
+    def is_loose(self) -> bool:
+        """Whether it may stand anywhere in a hole."""
+        return self.is_head and self.is_tail and len(self.text) >= _LOOSE
+
     def fits(self, content: bytes, start: int, end: int) -> int:
         """Where in a hole it stands; -1: nowhere.
 
@@ -292,18 +248,19 @@ class _End:
             return start
         if self.is_tail and content.endswith(self.text, start, end):
             return end - len(self.text)
-        if self.is_head and self.is_tail and len(self.text) >= _LOOSE:
+        if self.is_loose:
             return content.find(self.text, start, end)
         return -1
 
 
 def _ends(piece: Piece) -> list[_End]:
-    first, last = piece.lines[0], piece.lines[-1]
+    first, last = piece.text(piece.first), piece.text(piece.last)
     made = []
-    if len(piece.lines) <= 2:  # no line of it need be whole
-        text = b"\n".join(piece.lines) + (b"" if piece.is_cut else b"\n")
-        made.append(_End(text, True, True, tuple(range(piece.base, piece.last + 1))))
-    made.append(_End(first + b"\n", False, True, (piece.base,)))
+    if piece.count <= 2:  # no line of it need be whole
+        slots = tuple(range(piece.first, piece.last + 1))
+        text = b"\n".join(map(piece.text, slots)) + (b"" if piece.is_cut else b"\n")
+        made.append(_End(text, True, True, slots))
+    made.append(_End(first + b"\n", False, True, (piece.first,)))
     if piece.is_cut:
         made.append(_End(last, True, False, (piece.last,)))
-    return made if len(piece.lines) > 1 or not piece.is_cut else made[:1]
+    return made if piece.count > 1 or not piece.is_cut else made[:1]

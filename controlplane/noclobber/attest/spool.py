@@ -1,4 +1,4 @@
-"""What was printed, indexed by line while it comes in.
+"""What was printed, indexed by line while it comes in (csrc/attest-index.c).
 
 A session prints much and replaces little: each line is hashed once, when its
 piece arrives, and judging a file then costs little more than the file does. A
@@ -9,181 +9,116 @@ one piece have slots that follow each other, and between two pieces lies a gap.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from typing import Any
 
-from noclobber.attest.gutters import BOM, Reading, readings, uncoloured
+from noclobber import _native
+from noclobber.attest.gutters import uncoloured
 
-SKIPPED = 2
-"""Printed lines that are in no file and yet do not end a run of lines: the
-numbers of `sed =`, the `-` line of a diff, a line that a box was wrapped in."""
+ffi: Any = _native.ffi
+C: Any = _native.lib
 
-HEAD = 32
+HEAD: int = C.NC_HEAD
 """Bytes by which a cut line is found; a shorter one counts only beside a line
 that was printed whole."""
 
-_PROBE = 16  # bytes, at least, by which a piece is looked for
+LONG: int = C.NC_LONG
+"""Bytes from which a printed line may be a part of a very long one."""
 
-LONG = 127
-"""Bytes from which a printed line may be a part of a very long one: a text
-this long holds an aligned 64-byte block whatever its offset."""
+CUT_MOST = 8192
+"""Lines of one piece that are taken for cut ones: the first."""
 
 OMITTED = re.compile(rb" ?[\[(<{]?(?:\.\.\.|\xe2\x80\xa6|(?:line )?truncated)[^\n]{0,80}\Z", re.I)
 """What a harness puts where it cut a line."""
 
 
-@dataclass(frozen=True)
-class Body:
-    """A piece as one text, and the line in it that finds it in a file."""
-
-    text: bytes
-    probe: bytes
-    offset: int
-
-
-@dataclass
 class Piece:
     """One contiguous piece of a command's output."""
 
-    base: int
-    lines: list[bytes]
-    is_cut: bool
-    """Whether its last line had no newline."""
-    said: dict[int, list[Reading]]
-    """What else a slot's line may say."""
-    others: list[tuple[int, bytes]] = field(default_factory=list)
-    bodies: list[Body] = field(default_factory=list)
+    __slots__ = ("_index", "count", "first", "is_cut", "number")
+
+    def __init__(self, index: Any, number: int) -> None:
+        known = index.pieces[number]
+        self._index = index
+        self.number = number
+        self.first: int = known.first
+        self.count: int = known.count
+        self.is_cut = bool(known.is_cut)
+        """Whether its last line had no newline."""
 
     @property
     def last(self) -> int:
         """The slot of its last line."""
-        return self.base + len(self.lines) - 1
+        return self.first + self.count - 1
 
-    def text(self, slot: int) -> bytes | None:
+    def size(self, slot: int) -> int:
+        """Bytes of the printed line, colours taken off."""
+        size: int = self._index.lines[slot].size
+        return size
+
+    def text(self, slot: int) -> bytes:
         """The printed line, colours taken off."""
-        at = slot - self.base
-        return self.lines[at] if 0 <= at < len(self.lines) else None
-
-    def bare(self, slot: int) -> bytes:
-        """The printed line without its gutter, if it seems to have one."""
-        found = self.said.get(slot)
-        return self.lines[slot - self.base] if found is None else found[0][1]
+        line = self._index.lines[slot]
+        return self._bytes(line.start, line.size)
 
     def spoken(self, slot: int) -> list[bytes]:
         """Everything that the printed line may say, itself first."""
-        text = self.lines[slot - self.base]
-        found = self.said.get(slot)
-        return [text] if found is None else [text, *(t for _, t in found if t != text)]
+        lines, readings = self._index.lines, self._index.readings
+        found = [self.text(slot)]
+        for nth in range(lines[slot].readings, lines[slot + 1].readings):
+            text = self._bytes(readings[nth].start, readings[nth].size)
+            if text not in found:
+                found.append(text)
+        return found
+
+    def _bytes(self, start: int, size: int) -> bytes:
+        made: bytes = ffi.buffer(self._index.pool + start, size)[:]
+        return made
 
 
 class Index:
-    """All pieces; `known` says how often each text may have been printed."""
+    """All pieces. Raises MemoryError where there is none to begin with."""
 
     def __init__(self) -> None:
+        self.native = ffi.gc(C.nc_index_new(), C.nc_index_free)
+        if not self.native:
+            raise MemoryError
         self.pieces: list[Piece] = []
-        self.known: dict[bytes, int] = {}
         self.heads: dict[bytes, list[tuple[Piece, int]]] = {}
-        self.shortest = 1 << 30  # bytes of the shortest text in `heads`, or less
         self.long: list[tuple[Piece, int]] = []
-        self._next = 0
+        self._cut = ffi.new("uint32_t[]", CUT_MOST)
 
-    def add(self, text: bytes) -> None:
-        """Takes in one contiguous piece of a command's output."""
-        lines = uncoloured(text).split(b"\n")
-        is_cut = bool(lines[-1])
-        if not is_cut:
-            lines.pop()
-        if not lines:
-            return
-        if b"\r" in text:
-            lines = [line.rstrip(b"\r") for line in lines]
-        said = readings(lines)
-        if b"\x1b" in text:
-            _raw(text, lines, said)
-        if BOM in text:
-            _unmarked(lines, said)
-        base = self._next
-        self._next += len(lines) + SKIPPED + 2
-        piece = Piece(base, lines, is_cut, {base + at: found for at, found in said.items()})
-        self.pieces.append(piece)
-        self._count(piece)
-        self._note_heads(piece)
-        piece.bodies = _bodies(piece)
+    def add(self, text: bytes) -> int:
+        """Takes in one contiguous piece of a command's output. Its number; -1
+        where there is nothing in it, or no room for it."""
+        plain = uncoloured(text)
+        raw = (ffi.NULL, 0) if plain is text else (text, len(text))
+        number: int = C.nc_index_add(self.native, plain, len(plain), *raw)
+        if number >= 0:
+            piece = Piece(self.native, number)
+            self.pieces.append(piece)
+            self._note_heads(piece)
+        return number
 
-    def _count(self, piece: Piece) -> None:
-        known = self.known
-        for line in piece.lines:
-            known[line] = known.get(line, 0) + 1
-        for slot, found in piece.said.items():
-            line = piece.lines[slot - piece.base]
-            # The longest first: the less was taken off, the more was compared.
-            for text in sorted(dict.fromkeys(text for _, text in found), key=len, reverse=True):
-                if text != line:
-                    known[text] = known.get(text, 0) + 1
-                    piece.others.append((slot, text))
+    def place(self, piece: Piece, content: Any, size: int) -> tuple[int, int] | None:
+        """Where the piece stands in the file as it is, at one place only."""
+        which = ffi.new("uint32_t *")
+        start: int = C.nc_index_place(self.native, piece.number, content, size, which)
+        if start < 0:
+            return None
+        body = self.native.pieces[piece.number].bodies[which[0]]
+        return start, start + body.size
+
+    def glued(self, first: int, behind: int, text: bytes) -> int:
+        """The first of these slots whose line begins or ends with the text; -1."""
+        slot: int = C.nc_index_glued(self.native, first, behind, text, len(text))
+        return slot
 
     def _note_heads(self, piece: Piece) -> None:
         """Lines that look cut: the longest of their piece, very long, or marked."""
-        widest = bare = max(map(len, piece.lines))
-        if widest < HEAD:
-            return
-        if piece.said:
-            bare = max(len(piece.bare(slot)) for slot in range(piece.base, piece.last + 1))
-        for slot, line in enumerate(piece.lines, piece.base):
-            size = len(line)
-            if size < HEAD:
-                continue
-            if size >= LONG:
+        count = C.nc_index_cut(self.native, piece.number, self._cut, CUT_MOST)
+        for slot in self._cut[0:count]:
+            if piece.size(slot) >= LONG:
                 self.long.append((piece, slot))
-            elif size != widest and len(piece.bare(slot)) != bare:
-                if not _is_marked(line):
-                    continue
-                self.shortest = HEAD  # what the mark stands for may be shorter than it
             for text in piece.spoken(slot):
                 if len(text) >= HEAD:
-                    self.shortest = min(self.shortest, len(text))
                     self.heads.setdefault(text[:HEAD], []).append((piece, slot))
-
-
-def _is_marked(line: bytes) -> bool:
-    return line[-1:] in (b".", b"]", b")", b">", b"}", b"\xa6") and bool(OMITTED.search(line))
-
-
-def _bodies(piece: Piece) -> list[Body]:
-    """The piece as text, and as text without its gutter where it has one."""
-    made = [_body(piece.lines, piece.is_cut)]
-    if len(piece.said) == len(piece.lines):
-        stripped = [found[0][1] for found in piece.said.values()]
-        made.append(_body(stripped, piece.is_cut))
-    return [body for body in made if body is not None]
-
-
-def _body(lines: list[bytes], is_cut: bool) -> Body | None:
-    text = b"\n".join(lines) + (b"" if is_cut else b"\n")
-    probe = max(lines, key=len)
-    if len(probe) >= _PROBE:
-        nth = lines.index(probe)
-        return Body(text, probe, sum(map(len, lines[:nth])) + nth)
-    offset = max(0, len(text) // 2 - _PROBE)  # short lines: some of them together
-    probe = text[offset : offset + 2 * _PROBE]
-    return Body(text, probe, offset) if len(probe) >= _PROBE else None
-
-
-def _raw(piece: bytes, lines: list[bytes], said: dict[int, list[Reading]]) -> None:
-    """The escapes may be the file's own."""
-    raw = piece.split(b"\n")
-    if len(raw) - (not raw[-1]) != len(lines):
-        return
-    for at, line in enumerate(lines):
-        if b"\x1b" in raw[at]:
-            text = raw[at].rstrip(b"\r")
-            if text != line:
-                said.setdefault(at, []).append((0, text))
-
-
-def _unmarked(lines: list[bytes], said: dict[int, list[Reading]]) -> None:
-    """A byte order mark is no part of the first line's text."""
-    for at, line in enumerate(lines):
-        found = said.get(at, [])
-        more = [(n, t[3:]) for n, t in [*found, (0, line)] if t.startswith(BOM)]
-        if more:
-            said[at] = found + more
