@@ -66,17 +66,19 @@ class Config:
     snapshot_days: int = SNAPSHOT_DAYS
     allow: tuple[Rule, ...] = ()  # [[allow]] tables
     allow_inside: bool = False  # `noclobber allow` from within a session
+    export: str = "none"  # of receipts: none | otel; when the daemon starts
 
 
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(|B|KiB|MiB|GiB|TiB)")
 
 # An agent works in the root: what it writes there must not set these.
-_USERS_OWN = ("allow_inside",)
+_USERS_OWN = ("allow_inside", "export")
 _CHOICES = {
     "programs": ("deny", "snapshot"),
     "fail": ("closed", "open"),
     "on_dirty": ("protect", "read-only", "ignore"),
+    "export": ("none", "otel"),
 }
 
 

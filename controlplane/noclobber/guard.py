@@ -19,6 +19,7 @@ from pathlib import Path
 from noclobber import config as configs
 from noclobber import entries, reasons, report, rule, tombs, wire
 from noclobber.deletions import Deletions, outlives_git
+from noclobber.export import Export
 from noclobber.facts import Gathered, Question
 from noclobber.guarded import Guarded
 from noclobber.hostguard import HostGuard
@@ -61,6 +62,7 @@ class Guard:
         self.sessions = Sessions()
         self.receipts = Receipts(state / "receipts.jsonl")
         self._syncing = Syncing(self.receipts)
+        self.export: Export | None = None
         self.journal = Journal(state / "ledger.db")
         self.configs = configs.Configs()
         self.overrides = Overrides()
@@ -241,6 +243,8 @@ class Guard:
         """A receipt goes to disk."""
         self.receipts.add(receipt)
         self._syncing.written()
+        if self.export:
+            self.export.written()
 
     def asleep(self) -> dict[bytes, tuple[int, int]]:
         """The sessions that are on disk alone: first and last time, in ns."""

@@ -181,5 +181,13 @@ class People:
             "answers": {v.name.lower(): count for v, count in guard.answers.items()},
             "snapshots": guard.keeper.status(guard.configs.of(None)),
             "sessions": sessions,
-            "troubles": [t for t in (guard.configs.trouble, guard.journal.trouble) if t],
+            "troubles": [
+                trouble
+                for trouble in (
+                    guard.configs.trouble,
+                    guard.journal.trouble,
+                    guard.export.trouble if guard.export else "",
+                )
+                if trouble
+            ],
         }

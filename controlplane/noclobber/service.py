@@ -211,6 +211,11 @@ def run(ready: int) -> int:
     if lock is None:
         return 0
     guard = Guard(state, path.parent)
+    if guard.configs.of(None).export == "otel":
+        from noclobber.export import Export
+
+        guard.export = Export(guard.receipts.path, log)
+        guard.export.start()
     for trouble in (guard.journal.trouble, guard.configs.trouble):
         if trouble:
             log(trouble)
@@ -233,6 +238,8 @@ def run(ready: int) -> int:
         daemon.close()
     log(f"process {os.getpid()} ends")
     os.close(lock)
+    if guard.export:
+        guard.export.close()  # the next daemon does not wait for it
     return 0
 
 
