@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from noclobber import reasons, report, rule, wire
 from noclobber.facts import Gathered, Question
 from noclobber.files import content_of, version
-from noclobber.ledger import Image
+from noclobber.ledger import Image, Key, Stamp
 from noclobber.placing import exactly
+from noclobber.protected import Place
 from noclobber.rule import Kind, Ruling, Verdict
 from noclobber.session import Session
 from noclobber.wire import C
@@ -115,14 +116,34 @@ class Harnesses:
         self._say(*records)
 
     def _may_replace(self, name: bytes, path: bytes, fds: list[int]) -> Json:
-        if not fds:
+        session = self._guard.sessions.get(name, 0)
+        standing = self._guard.guarded(session).standing(path)
+        if session.tier == C.NC_READ_ONLY and standing.place is Place.ROOT:
+            message = report.read_only(b"", path)
+            return {**_NOTHING, "allowed": False, "verdict": "deny", "row": rule.BESIDE,
+                    "reason": report.TIER, "message": message}  # fmt: skip
+        if fds:
+            return self._foreseen(session, path, fds[0])
+        tomb = session.ledger.tombs.get(path)
+        if tomb is None:
             return _NOTHING
+        try:
+            kept = self._guard.keeper.store.open(tomb.snapshot)
+        except OSError:
+            return _NOTHING  # the store has let it go
+        try:
+            return self._foreseen(session, path, kept, (tomb.key, tomb.stamp))
+        finally:
+            os.close(kept)
+
+    def _foreseen(
+        self, session: Session, path: bytes, fd: int, deleted: tuple[Key, Stamp] | None = None
+    ) -> Json:
         guard = self._guard
-        session = guard.sessions.get(name, 0)
-        size = os.fstat(fds[0]).st_size
-        asked = Question(C.NC_OP_TRUNCATE, path, b"", 0, size, fds[0], None, 0)
+        size = os.fstat(fd).st_size
+        asked = Question(C.NC_OP_TRUNCATE, path, b"", 0, size, fd, None, 0)
         nobody = Image(0, 0, 0, 0, b"", (), b"", 0)
-        facts = Foreseen(asked, session, nobody, guard.guarded(session))
+        facts = Foreseen(asked, session, nobody, guard.guarded(session), deleted)
         return _told(facts, rule.decide(facts), guard.sessions.all.values())
 
     def _command(

@@ -37,6 +37,7 @@ ALLOWED = {
     6: "git holds what it holds, and the program read all of it",
     11: "git holds what it holds",
 }
+TIER = "the session may change nothing there: it is read-only"
 UNSEEN = "the agent has not seen all of what its own text would replace"
 NAMED_FILES = 3  # in the message that git is refused with
 

@@ -218,6 +218,7 @@ class Running:
         flags: int = 0,
         argv: tuple[str, ...] = (),
         pid: int = 0,
+        tier: int = C.NC_WORKSPACE_WRITE,
     ) -> None:
         """Says what the launcher says: a command of a session over the tree."""
         words = [
@@ -229,7 +230,7 @@ class Running:
         if not self.commands:
             self.commands.append(subprocess.Popen(["sleep", "1000"]))
         record = wire.record(
-            C.NC_COMMAND, wire.COMMAND, pid or self.commands[-1].pid, 0, 0, *map(len, words), 0,
+            C.NC_COMMAND, wire.COMMAND, pid or self.commands[-1].pid, tier, 0, *map(len, words), 0,
             flags=flags, tail=b"".join(words),
         )  # fmt: skip
         end = places.connect(self.socket, WAIT)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import noclobber
 from noclobber import NoclobberError, Session, service
 from noclobber.launcher import beside
+from noclobber.wire import C
 
 TEXT = b"".join(b"line %d\n" % number for number in range(1, 1001))
 
@@ -137,6 +138,40 @@ def test_git_ignored_or_not_the_agents_own_text_is_judged(file, tree):
     (tree / ".gitignore").write_text("f\n")
     assert not Session().may_replace(file)
     assert Session(root="/usr").may_replace("/tmp").row == 1
+
+
+def test_in_the_read_only_tier_nothing_may_be_replaced_or_made(file, home_of):
+    session = Session(session="s")
+    session.shown(file)
+    assert session.may_replace(file)
+    home_of.launch("s", tier=C.NC_READ_ONLY)
+    session.shown(file)  # it stays so
+    for path in (file, file.parent / "new"):
+        found = session.may_replace(path)
+        assert not found and "read-only" in found.reason and found.message
+    assert session.may_replace("/var/tmp/noclobber-nothing")
+
+
+def test_deleting_it_first_makes_it_no_less_of_a_replacement(file, home_of):
+    session = Session(session="s")
+    session.shown(file, 0, 500)
+    writer = home_of.talker("voiced")
+    assert writer.ask(file, C.NC_OP_DELETE).verdict == C.NC_SNAPSHOT
+    file.unlink()
+    found = session.may_replace(file)
+    assert not found and (found.seen_bytes, found.total_bytes) == (500, len(TEXT))
+    session.shown_text(TEXT)
+    assert session.may_replace(file)
+
+
+def test_an_override_lets_it_through_and_asking_uses_none_up(file, home_of):
+    session = Session()
+    assert not session.may_replace(file)
+    assert home_of.cli("allow", str(file), "--reason", "tidy up").returncode == 0
+    for _ in range(2):
+        found = session.may_replace(file)
+        assert (found.allowed, found.row) == (True, 7) and "tidy up" in found.reason
+    assert home_of.cli("log", "--json").stdout == ""
 
 
 def test_an_odd_name_is_a_name(tree):
