@@ -27,6 +27,15 @@ written_in_all(void)
     return bytes;
 }
 
+/* Standard input may be read by stdio alone, and its end is told of last. */
+static int
+has_input_pipe(void)
+{
+    struct nc_description *in = nc_fd_get(0);
+    return nc_process.has_input_pipe ||
+           (in != NC_UNKNOWN && in != NC_NOTHING && in->kind == NC_CHANNEL);
+}
+
 static void
 tell(const struct nc_description *of, uint16_t flags, uint64_t bytes)
 {
@@ -46,9 +55,8 @@ nc_channel_tell(int fd, struct nc_description *of, enum nc_moment moment)
     if (of->version.ino == nc_process.pump[0] ||
         of->version.ino == nc_process.pump[1])
         return; /* leads to the agent, not to another process */
-    int may_write =
-        moment != NC_AT_QUESTION &&
-        (nc_process.spoke || nc_process.has_input_pipe || nc_has_news());
+    int may_write = moment != NC_AT_QUESTION &&
+                    (nc_process.spoke || has_input_pipe() || nc_has_news());
     if (fd != 0 && !(of->flags & NC_NEWS) && !may_write)
         return; /* whichever end it is */
     int is_input = (nc_raw(fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDONLY;

@@ -242,8 +242,11 @@ nc_has_news(void)
         return 1;
     for (int fd = nc_fd_last(); fd >= 0; fd--) {
         struct nc_description *of = nc_fd_get(fd);
-        if (of != NC_UNKNOWN && of != NC_NOTHING && of->kind == NC_FILE &&
-            (of->flags & NC_NEWS) && !(of->flags & NC_BORROWED))
+        if (of == NC_UNKNOWN || of == NC_NOTHING || of->kind != NC_FILE)
+            continue;
+        if (of->flags & NC_STREAM)
+            nc_sample(fd, of); /* what stdio read is known by this alone */
+        if ((of->flags & NC_NEWS) && !(of->flags & NC_BORROWED))
             return 1;
     }
     return 0;

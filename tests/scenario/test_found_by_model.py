@@ -1,8 +1,10 @@
-"""What soak_model.py found, each as the shortest work that shows it."""
+"""What test_model.py found, each as the shortest work that shows it."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import pytest
 
 FILE = "".join(f"line {n}\n" for n in range(400))
 
@@ -66,3 +68,28 @@ def test_what_is_left_of_a_known_file_after_its_end_was_cut_off_is_known(guard: 
     assert guard.shell("cat f").returncode == 0
     assert guard.shell("truncate -s 1234 f").returncode == 0
     assert guard.shell("printf new > f").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "sed 2d < f | cat",
+        "sed 2d < f | tee /dev/null",
+        "cat f | sed 2d | cat",
+        "cat f | awk 1 | tr a b | cat",
+        "cat f | { sed 2d; } | (tac) | dd status=none",
+    ],
+)
+def test_a_filter_in_the_middle_hands_on_what_it_read(guard: Any, filters: str) -> None:
+    """A program that reads and writes by stdio alone closes standard output
+    first: then it had nothing to say yet, and its end of the pipe was not told."""
+    (guard.tree / "f").write_text(FILE)
+    done = guard.shell(f"{filters} > t; mv t f")
+    assert done.returncode == 0, done.stderr
+    assert guard.denied() == []
+
+
+def test_a_number_in_the_middle_hands_on_no_file(guard: Any) -> None:
+    (guard.tree / "f").write_text(FILE)
+    assert guard.shell("wc -l f | sed s/f// | tr a b | cat > t; mv t f").returncode != 0
+    assert (guard.tree / "f").read_text() == FILE
