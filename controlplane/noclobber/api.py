@@ -35,7 +35,6 @@ from typing import Any, Literal
 from noclobber import service
 from noclobber.errors import NoclobberError
 from noclobber.launcher import LAUNCHER, beside
-from noclobber.protected import default_root
 from noclobber.receipts import Unseen
 
 __all__ = ["NoclobberError", "Session", "Unseen", "Verdict"]
@@ -251,6 +250,8 @@ def _roots(given: StrPath | Iterable[StrPath] | None, joined: bool) -> list[str]
         return [os.path.realpath(root, strict=True) for root in each]
     if joined and (listed := os.environ.get("NOCLOBBER_ROOTS")):
         return list(_split(listed))
+    from noclobber.protected import default_root  # a sixth of what is loaded
+
     return [os.fsdecode(default_root(os.fsencode(os.getcwd())))]  # noqa: PTH109
 
 

@@ -378,8 +378,6 @@ class Guard:
         else:
             reason = reasons.told(facts, ruling, self.sessions.all.values(), note)
         used = facts.overriding if ruling.row == 7 else None
-        if used and used.until:
-            self.allow(replace(used, until=0))
         receipt = reasons.receipt(
             facts,
             ruling,
@@ -392,4 +390,6 @@ class Guard:
             override=asdict(used) if used else {},
         )
         self.write(receipt)
+        if used and used.until:  # only now: what nobody can look up was no use of it
+            self.allow(replace(used, until=0))
         return ruling, receipt
