@@ -33,7 +33,8 @@ UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
     attest-blocks.c)
 SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
-    streams.c replaces.c tree.c deletes.c tombs.c starts.c process.c spawn.c syscalls.c connect.c \
+    streams.c replaces.c tree.c deletes.c tombs.c readonly.c metadata.c attributes.c \
+    starts.c process.c spawn.c syscalls.c connect.c \
     client.c question.c apart.c pages.c raw.c)
 
 # The shim defines the functions that _FORTIFY_SOURCE would make it call, and

@@ -319,18 +319,17 @@ nc_hello(void *out, size_t size)
     hello.exe_size = (uint16_t)put(text, at, size, exe, 768);
     at += hello.exe_size;
     size_t argv_start = at;
-    for (int i = 0; i < nc_process.arguments; i++) {
-        const char *argument = nc_process.argv[i];
-        size_t length = argument ? strlen(argument) : 0;
-        if (length > 512)
-            length = 512;
+    const char *word = nc_process.words;
+    while (word < nc_process.words_end) {
+        size_t whole = strnlen(word, (size_t)(nc_process.words_end - word));
+        size_t length = whole > 512 ? 512 : whole;
         if (at + length + 9 > size ||
             at - argv_start + length + 1 > NC_ARGV_MAX)
             break;
-        if (length)
-            memcpy(text + at, argument, length);
+        memcpy(text + at, word, length);
         at += length;
         text[at++] = 0;
+        word += whole + 1;
     }
     hello.argv_size = (uint16_t)(at - argv_start);
     while (at % 8)

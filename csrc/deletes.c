@@ -67,15 +67,17 @@ note_deleted(const struct deleting *gone)
     errno = kept;
 }
 
-#define DELETE(folder, name, call)       \
-    if (!nc_process.active)              \
-        return call;                     \
-    struct deleting gone;                \
-    if (may_delete(folder, name, &gone)) \
-        return -1;                       \
-    int result = call;                   \
-    if (!result)                         \
-        note_deleted(&gone);             \
+#define DELETE(folder, name, call)                  \
+    if (!nc_process.active)                         \
+        return call;                                \
+    if (NC_REFUSES(nc_may_unname(folder, name, 0))) \
+        return -1;                                  \
+    struct deleting gone;                           \
+    if (may_delete(folder, name, &gone))            \
+        return -1;                                  \
+    int result = call;                              \
+    if (!result)                                    \
+        note_deleted(&gone);                        \
     return result
 
 /* Tombstones do not outlive their directory. */
@@ -116,6 +118,8 @@ note_rmdir(const char *path, size_t size)
 NC_EXPORT int
 rmdir(const char *path)
 {
+    if (NC_REFUSES(nc_may_unname(AT_FDCWD, path, 1)))
+        return -1;
     char gone[NC_PATH_MAX];
     size_t size = before_rmdir(AT_FDCWD, path, gone);
     int result = REAL(rmdir)(path);
@@ -134,6 +138,8 @@ NC_EXPORT int
 unlinkat(int dirfd, const char *path, int flags)
 {
     if (flags & AT_REMOVEDIR) {
+        if (NC_REFUSES(nc_may_unname(dirfd, path, 1)))
+            return -1;
         char left[NC_PATH_MAX];
         size_t size = before_rmdir(dirfd, path, left);
         int removed = REAL(unlinkat)(dirfd, path, flags);
@@ -147,5 +153,7 @@ unlinkat(int dirfd, const char *path, int flags)
 NC_EXPORT int
 remove(const char *path)
 {
+    if (NC_REFUSES(nc_may_unname(AT_FDCWD, path, 1)))
+        return -1;
     DELETE(AT_FDCWD, path, REAL(remove)(path));
 }

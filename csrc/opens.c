@@ -113,6 +113,8 @@ nc_open(const struct nc_opening *o)
 {
     if (nc_unlikely(!nc_process.active))
         return call(o, o->flags);
+    if (NC_REFUSES(nc_may_open(o->dirfd, o->path, o->flags)))
+        return -1;
     if ((o->flags & O_TRUNC) && !(o->flags & O_PATH) &&
         (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
         return open_truncating(o);
@@ -244,19 +246,39 @@ made(int fd, const char *path)
     return fd;
 }
 
-#define MAKES(name, parameters, arguments)       \
-    NC_EXPORT int name parameters                \
-    {                                            \
-        return made(REAL(name) arguments, path); \
+/* Has the template the six letters that are replaced? */
+static int
+is_template(const char *path, int tail)
+{
+    size_t size = nc_readable(path) ? strlen(path) : 0;
+    return tail >= 0 && size >= 6 + (size_t)tail &&
+           !memcmp(path + size - (size_t)tail - 6, "XXXXXX", 6);
+}
+
+#define MAKES(name, parameters, arguments, tail)        \
+    NC_EXPORT int name parameters                       \
+    {                                                   \
+        if (NC_REFUSES(is_template(path, tail) &&       \
+                       nc_may_make(AT_FDCWD, path, 0))) \
+            return -1;                                  \
+        return made(REAL(name) arguments, path);        \
     }
 
+NC_EXPORT char *
+mkdtemp(char *path)
+{
+    if (NC_REFUSES(is_template(path, 0) && nc_may_make(AT_FDCWD, path, 1)))
+        return NULL;
+    return REAL(mkdtemp)(path);
+}
+
 /* clang-format off */
-MAKES(mkstemp, (char *path), (path))
-MAKES(mkstemp64, (char *path), (path))
-MAKES(mkostemp, (char *path, int flags), (path, flags))
-MAKES(mkostemp64, (char *path, int flags), (path, flags))
-MAKES(mkstemps, (char *path, int tail), (path, tail))
-MAKES(mkstemps64, (char *path, int tail), (path, tail))
-MAKES(mkostemps, (char *path, int tail, int flags), (path, tail, flags))
-MAKES(mkostemps64, (char *path, int tail, int flags), (path, tail, flags))
+MAKES(mkstemp, (char *path), (path), 0)
+MAKES(mkstemp64, (char *path), (path), 0)
+MAKES(mkostemp, (char *path, int flags), (path, flags), 0)
+MAKES(mkostemp64, (char *path, int flags), (path, flags), 0)
+MAKES(mkstemps, (char *path, int tail), (path, tail), tail)
+MAKES(mkstemps64, (char *path, int tail), (path, tail), tail)
+MAKES(mkostemps, (char *path, int tail, int flags), (path, tail, flags), tail)
+MAKES(mkostemps64, (char *path, int tail, int flags), (path, tail, flags), tail)
 /* clang-format on */

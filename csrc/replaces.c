@@ -191,17 +191,19 @@ shrink_path(const char *path, off_t size, char *link, int *held)
     return 0;
 }
 
-#define SHRINK_PATH(name)                                   \
-    char link[64];                                          \
-    int held;                                               \
-    if (shrink_path(path, size, link, &held))               \
-        return -1;                                          \
-    int result = REAL(name)(held >= 0 ? link : path, size); \
-    if (held >= 0) {                                        \
-        int why = errno;                                    \
-        nc_raw_close(held);                                 \
-        errno = why;                                        \
-    }                                                       \
+#define SHRINK_PATH(name)                                               \
+    if (NC_REFUSES(size >= 0 && nc_may_open(AT_FDCWD, path, O_WRONLY))) \
+        return -1;                                                      \
+    char link[64];                                                      \
+    int held;                                                           \
+    if (shrink_path(path, size, link, &held))                           \
+        return -1;                                                      \
+    int result = REAL(name)(held >= 0 ? link : path, size);             \
+    if (held >= 0) {                                                    \
+        int why = errno;                                                \
+        nc_raw_close(held);                                             \
+        errno = why;                                                    \
+    }                                                                   \
     return result
 
 NC_EXPORT int
@@ -301,6 +303,12 @@ ioctl(int fd, unsigned long request, ...)
     void *argument = va_arg(list, void *);
     va_end(list);
     struct stat st;
+    int marks;
+    if (NC_REFUSES(
+            (request == FS_IOC_SETFLAGS || request == FS_IOC_FSSETXATTR) &&
+            !nc_raw(ioctl, fd, FS_IOC_GETFLAGS, &marks) &&
+            nc_may_change_fd(fd, NC_RIGHT_OWN)))
+        return -1;
     if (nc_unlikely(request == FICLONE) && nc_process.active) {
         int kept = errno;
         int is_loss = !nc_stat(fd, &st) && S_ISREG(st.st_mode) && st.st_size &&

@@ -181,7 +181,7 @@ nc_silence(void)
     if (!nc_process.active)
         return;
     nc_settle(NC_AT_EXIT);
-    nc_process.active = 0;
+    nc_process.active = nc_process.read_only = nc_process.asks_git = 0;
 }
 
 /* ---- the start ----------------------------------------------------- */
@@ -239,6 +239,10 @@ start(int arguments, char **argv, char **environment)
         return;
     nc_process.arguments = arguments;
     nc_process.argv = argv;
+    if (arguments > 0) {
+        nc_process.words = argv[0];
+        nc_process.words_end = strchr(argv[arguments - 1], 0) + 1;
+    }
     nc_process.is_shell = arguments > 0 && is_shell(argv[0]);
     nc_process.stdin_is_script = nc_process.is_shell && obeys_stdin();
     const char *fail = nc_environment_get("NOCLOBBER_FAIL");

@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <utime.h>
 
 #include "fdtable.h"
 #include "pages.h"
@@ -78,7 +80,9 @@ extern struct nc_process {
     int asks_git;        /* git may start when the daemon says so */
     uint64_t pump[2];    /* inodes of the pipes that lead to the agent */
     int arguments;
-    char **argv;
+    char **argv;           /* the program may move its pointers about, */
+    const char *words;     /* but hardly the text that they began with, */
+    const char *words_end; /* each ended by NUL, one behind the other */
 } nc_process;
 
 uint64_t nc_token(void);
@@ -230,6 +234,36 @@ int nc_tombs_any(void); /* was anything deleted that might matter? */
 int nc_may_create(int fd, int source);
 /* The same for a name that is about to be taken by a rename or a link. */
 int nc_may_take_name(int dirfd, const char *path, int source);
+
+/* ---- the read-only tier (readonly.c, metadata.c, attributes.c) -------- */
+
+/* What the kernel asks for before it changes what a file is called, who may
+ * use it, or what time it bears. */
+enum nc_right { NC_RIGHT_OWN, NC_RIGHT_WRITE, NC_RIGHT_EITHER };
+
+/* Each 0: go on, also where the call fails anyway; -1: refused, EPERM. */
+int nc_may_change_fd(int fd, enum nc_right right);
+/* `flags`: AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH. No path: `dirfd` itself. */
+int nc_may_change(int dirfd, const char *path, int flags, enum nc_right right);
+int nc_may_make(int dirfd, const char *path, int is_folder);
+int nc_may_unname(int dirfd, const char *path, int is_folder);
+int nc_may_move(int from_dir, const char *from, int to_dir, const char *to,
+                unsigned flags);
+int nc_may_join(int from_dir, const char *from, int to_dir, const char *to,
+                int flags);
+int nc_may_open(int dirfd, const char *path, int flags);
+/* `flags` of setxattr, or: */
+#define NC_REMOVES (-1)
+int nc_may_set(const char *path, const char *name, int flags, int follow);
+int nc_may_set_of(int fd, const char *name, int flags);
+/* Of the system calls behind metadata.c's functions, by number. */
+int nc_may_by_number(long number, const long v[6]);
+
+#define NC_REFUSES(may) (nc_unlikely(nc_process.read_only) && (may))
+#define NC_GUARDED(may, call) \
+    if (NC_REFUSES(may))      \
+        return -1;            \
+    return call
 
 /* ---- starting programs (process.c, spawn.c) ------------------------ */
 

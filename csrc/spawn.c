@@ -43,6 +43,10 @@ judge(const posix_spawn_file_actions_t *given, int *starts_in)
             if (opened >= 0)
                 nc_raw_close(opened);
             folder = opened = next;
+        } else if (at->tag == ACTION_OPEN &&
+                   NC_REFUSES(nc_may_open(folder, at->of.open.path,
+                                          at->of.open.flags))) {
+            refused = 1;
         } else if (at->tag == ACTION_OPEN && (at->of.open.flags & O_TRUNC) &&
                    (at->of.open.flags & (O_CREAT | O_EXCL)) !=
                        (O_CREAT | O_EXCL)) {
@@ -77,7 +81,11 @@ judge(const posix_spawn_file_actions_t *given, int *starts_in)
     for (; at && !refused; at = at->next) {
         char link[64];
         int held;
-        if (at->cmd != ACTION_OPEN || !(at->flags & O_TRUNC))
+        if (at->cmd != ACTION_OPEN)
+            continue;
+        if (NC_REFUSES(nc_may_open(AT_FDCWD, at->path, at->flags)))
+            refused = 1;
+        if (refused || !(at->flags & O_TRUNC))
             continue;
         refused = nc_may_empty(AT_FDCWD, at->path, link, sizeof link, &held);
         if (held >= 0)

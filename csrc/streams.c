@@ -19,6 +19,16 @@ flags_of(const char *mode)
     return flags;
 }
 
+/* Those that say whether the opening may change something: of a mode that
+ * fopen does not know, nothing. */
+static int
+full_flags_of(const char *mode)
+{
+    if (!strchr("rwa", *mode))
+        return O_RDONLY;
+    return flags_of(mode) | (strchr(mode, 'x') ? O_EXCL : 0);
+}
+
 /* The C library will read, and nobody will see it ask for the version. */
 static void
 follow(FILE *stream, int fd, struct nc_description *of)
@@ -69,23 +79,26 @@ opened(FILE *stream, const char *path, const char *mode)
 }
 
 /* Runs `call` with `path` led to the very file that was judged. */
-#define OPEN_STREAM(path, mode, call)                               \
-    char link[64];                                                  \
-    const char *given = path;                                       \
-    int held = -1;                                                  \
-    if (nc_process.active && path && mode && *mode == 'w' &&        \
-        !strchr(mode, 'x')) {                                       \
-        if (nc_may_empty(AT_FDCWD, path, link, sizeof link, &held)) \
-            return NULL;                                            \
-        if (held >= 0)                                              \
-            path = link;                                            \
-    }                                                               \
-    FILE *stream = call;                                            \
-    if (held >= 0) {                                                \
-        int kept = errno;                                           \
-        nc_raw_close(held);                                         \
-        errno = kept;                                               \
-    }                                                               \
+#define OPEN_STREAM(path, mode, call)                                 \
+    char link[64];                                                    \
+    const char *given = path;                                         \
+    int held = -1;                                                    \
+    if (NC_REFUSES(path && mode &&                                    \
+                   nc_may_open(AT_FDCWD, path, full_flags_of(mode)))) \
+        return NULL;                                                  \
+    if (nc_process.active && path && mode && *mode == 'w' &&          \
+        !strchr(mode, 'x')) {                                         \
+        if (nc_may_empty(AT_FDCWD, path, link, sizeof link, &held))   \
+            return NULL;                                              \
+        if (held >= 0)                                                \
+            path = link;                                              \
+    }                                                                 \
+    FILE *stream = call;                                              \
+    if (held >= 0) {                                                  \
+        int kept = errno;                                             \
+        nc_raw_close(held);                                           \
+        errno = kept;                                                 \
+    }                                                                 \
     return opened(stream, given, mode)
 
 NC_EXPORT FILE *
@@ -116,27 +129,32 @@ before_reopening(FILE *stream)
     }
 }
 
-#define REOPEN(function)                                                   \
-    char link[64];                                                         \
-    const char *name = path;                                               \
-    if (!nc_process.active || !mode)                                       \
-        return REAL(function)(path, mode, old);                            \
-    if (!path) { /* another mode for the same file */                      \
-        nc_link_to(fileno(old), link);                                     \
-        name = link;                                                       \
-    }                                                                      \
-    if (*mode == 'w' && !strchr(mode, 'x') && refuse_reopening(name, old)) \
-        return NULL;                                                       \
-    before_reopening(old);                                                 \
+#define REOPEN(function)                              \
+    char link[64];                                    \
+    const char *name = path;                          \
+    if (!nc_process.active || !mode)                  \
+        return REAL(function)(path, mode, old);       \
+    if (!path) { /* another mode for the same file */ \
+        nc_link_to(fileno(old), link);                \
+        name = link;                                  \
+    }                                                 \
+    if (((*mode == 'w' && !strchr(mode, 'x')) ||      \
+         nc_unlikely(nc_process.read_only)) &&        \
+        refuse_reopening(name, mode, old))            \
+        return NULL;                                  \
+    before_reopening(old);                            \
     return opened(REAL(function)(path, mode, old), name, mode)
 
 /* A refused freopen leaves the stream closed, as a failed one does. */
 static int
-refuse_reopening(const char *path, FILE *old)
+refuse_reopening(const char *path, const char *mode, FILE *old)
 {
     char link[64];
     int held = -1;
-    int refused = nc_may_empty(AT_FDCWD, path, link, sizeof link, &held);
+    int refused =
+        NC_REFUSES(nc_may_open(AT_FDCWD, path, full_flags_of(mode))) ||
+        (*mode == 'w' && !strchr(mode, 'x') &&
+         nc_may_empty(AT_FDCWD, path, link, sizeof link, &held));
     if (held >= 0) {
         int kept = errno;
         nc_raw_close(held);

@@ -99,6 +99,38 @@ syscall(long number, ...)
         return unlinkat(INT(0), TEXT(1), INT(2));
     case SYS_linkat:
         return linkat(INT(0), TEXT(1), INT(2), TEXT(3), INT(4));
+    case SYS_mkdirat:
+    case SYS_mknodat:
+    case SYS_symlinkat:
+    case SYS_fchmod:
+    case SYS_fchmodat:
+#ifdef SYS_fchmodat2
+    case SYS_fchmodat2:
+#endif
+    case SYS_fchown:
+    case SYS_fchownat:
+    case SYS_utimensat:
+    case SYS_setxattr:
+    case SYS_lsetxattr:
+    case SYS_fsetxattr:
+    case SYS_removexattr:
+    case SYS_lremovexattr:
+    case SYS_fremovexattr:
+    case SYS_bind:
+#ifdef SYS_mkdir
+    case SYS_mkdir:
+    case SYS_mknod:
+    case SYS_symlink:
+    case SYS_chmod:
+    case SYS_chown:
+    case SYS_lchown:
+    case SYS_utime:
+    case SYS_utimes:
+    case SYS_futimesat:
+#endif
+        if (NC_REFUSES(nc_may_by_number(number, v)))
+            return -1;
+        break;
     case SYS_truncate:
         return truncate(TEXT(0), OFF(1));
     case SYS_ftruncate:

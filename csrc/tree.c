@@ -176,6 +176,9 @@ note_named(int how, const struct moving *m, const struct stat *before)
     struct stat moved;                                                        \
     if (!moving.from || !moving.to)                                           \
         return call;                                                          \
+    if (NC_REFUSES(nc_may_move(moving.from_dir, moving.from, moving.to_dir,   \
+                               moving.to, moving.flags)))                     \
+        return -1;                                                            \
     if (may_move(&moving, &moved))                                            \
         return -1;                                                            \
     int result = call;                                                        \
@@ -237,6 +240,8 @@ may_link(int from_dir, const char *from, int to_dir, const char *to)
 NC_EXPORT int
 link(const char *from, const char *to)
 {
+    if (NC_REFUSES(nc_may_join(AT_FDCWD, from, AT_FDCWD, to, 0)))
+        return -1;
     if (may_link(AT_FDCWD, from, AT_FDCWD, to))
         return -1;
     int result = REAL(link)(from, to);
@@ -248,6 +253,8 @@ link(const char *from, const char *to)
 NC_EXPORT int
 linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
+    if (NC_REFUSES(nc_may_join(from_dir, from, to_dir, to, flags)))
+        return -1;
     if (may_link(from_dir, from, to_dir, to))
         return -1;
     int result = REAL(linkat)(from_dir, from, to_dir, to, flags);

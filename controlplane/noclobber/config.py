@@ -226,6 +226,11 @@ class Configs:
             self._look(root)
         return self._good[root]
 
+    def anew(self, root: bytes | None) -> Config:
+        """The same, and no change of a file is missed, however new."""
+        self._checked.pop(root, None)
+        return self.of(root)
+
     def _look(self, root: bytes | None) -> None:
         marks = [_mark(path) for path in files(root)]
         if self._marks.get(root) == marks:

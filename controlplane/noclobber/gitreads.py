@@ -18,13 +18,13 @@ LOOKS = frozenset(
     count-objects fsck verify-commit verify-tag verify-pack var help version check-ignore check-attr
     check-mailmap check-ref-format column stripspace get-tar-commit-id patch-id interpret-trailers
     request-pull last-modified repo difftool fast-export credential credential-cache
-    credential-store""".split()
+    credential-store upload-pack upload-archive""".split()
 )
 
 # What a fetch, a status or a log starts below itself.
 BELOW = frozenset(
     b"""unpack-objects index-pack pack-objects maintenance gc repack pack-refs prune prune-packed
-    multi-pack-index commit-graph fetch-pack upload-pack fsmonitor--daemon remote-https remote-http
+    multi-pack-index commit-graph fetch-pack fsmonitor--daemon remote-https remote-http
     remote-ext remote-fd remote-ftp submodule--helper submodule bundle-uri credential-osxkeychain
     remote-ftps http-fetch update-server-info reflog""".split()
 )
@@ -114,6 +114,7 @@ _FORMS: dict[bytes, Callable[[Sequence[bytes]], bool]] = {
     b"notes": _names_one(b"", b"list", b"show"),
     b"worktree": _names_one(b"list"),
     b"submodule": _names_one(b"", b"status", b"summary", b"foreach"),
+    b"submodule--helper": _names_one(b"status", b"summary", b"foreach", b"list", b"name"),
     b"bundle": _names_one(b"verify", b"list-heads"),
     b"symbolic-ref": lambda words: len(sort(words).plain) == 1 and not sort(words).has(b"-d"),
     b"hash-object": lambda words: not sort(words).has(b"-w"),

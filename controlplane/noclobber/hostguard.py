@@ -79,7 +79,7 @@ class HostGuard:
             done(_looking())
             waiting.append(lambda: self.begin(speaker, record, done))
             return
-        modes = {root: self._guard.configs.of(root).on_dirty for root in new}
+        modes = {root: self._guard.configs.anew(root).on_dirty for root in new}
         asked = [root for root in new if modes[root] != "ignore" and top_of(root)]
         for root in set(new).difference(asked):
             self._keep(session, session.host.began(root, None, read_only=False))
@@ -135,12 +135,13 @@ class HostGuard:
         )  # fmt: skip
         if start.read_only:
             passes = gitreads.is_look(call.name, call.words) or (
-                call.name in gitreads.BELOW and self.only_looks(image)
+                call.name in gitreads.BELOW and is_git(image) and self.only_looks(image)
             )
         else:
             passes = call.name in gitreads.KNOWN and call.name not in COMMANDS
         if passes or not (start.read_only or session.host.has_any):
-            self._remember(words, gitreads.is_look(call.name, call.words))
+            if start.read_only:
+                self._remember(words, True)
             self._watch(start)
             done(wire.answer(ident, C.NC_ALLOW, 0))
             return
@@ -150,7 +151,7 @@ class HostGuard:
     def _judged(self, start: Start, found: Found | Exception) -> bytes:
         text = b""
         if isinstance(found, Found) and found.call is not None:
-            self._remember(start.argv, gitreads.is_look(found.call.name, found.call.words))
+            self._remember(start.argv, _only_looks(found.call))
             text = self._refusal(start, found.call, found).encode()
         verdict = Verdict.DENY if text else Verdict.ALLOW
         self._guard.answers[verdict] += 1
@@ -303,13 +304,17 @@ class HostGuard:
         known = self._looks.get(image.argv)
         if known is not None:
             return known
-        call = gitargs.parse(image.exe, image.argv)
-        return gitreads.is_look(call.name, call.words) or call.name in gitreads.BELOW
+        return _only_looks(gitargs.parse(image.exe, image.argv))
 
     def _remember(self, argv: tuple[bytes, ...], looks: bool) -> None:
         if len(self._looks) >= REMEMBERED:
             self._looks.clear()
         self._looks[argv] = looks
+
+
+def _only_looks(call: Invocation) -> bool:
+    below = call.name in gitreads.BELOW or call.name == b"clone"  # it links objects
+    return below or gitreads.is_look(call.name, call.words)
 
 
 def _looking() -> bytes:

@@ -20,7 +20,7 @@ VARIANTS = {
     "fortified": ("-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"),
     "large": ("-U_FORTIFY_SOURCE", "-D_FILE_OFFSET_BITS=64"),
 }
-KINDS = "rgpasxe"
+KINDS = "rgpasxemb"
 LINES = b"".join(b"line %05d of a file that is worth keeping\n" % n for n in range(5000))
 SMALL, LARGE = LINES[:40_000], LINES  # bytes; mapped pages are brought in by 16
 # What the kernel answers differently from one file system to the next.
@@ -113,12 +113,12 @@ class Runs:
         return {path: path.read_bytes() for path in self.before} == self.before
 
 
-def both(guard: Any, entry: Path, kind: str, scene: str) -> Runs:
+def both(guard: Any, entry: Path, kind: str, scene: str, *args: str) -> Runs:
     fill(guard, entry, kind, scene)
     bare = lines(guard.bare(str(entry), kind, scene))
     before = fill(guard, entry, kind, scene)
-    session = f"{kind}-{scene}-{entry.name}"
-    guarded = lines(guard.run(str(entry), kind, scene, session=session))
+    session = "-".join([kind, scene, entry.name, *args])
+    guarded = lines(guard.run(str(entry), kind, scene, session=session, args=args))
     assert list(bare) == list(guarded) == names(guard, entry, kind)
     return Runs(guard, session, bare, guarded, before)
 
@@ -190,6 +190,41 @@ def test_errors_are_the_kernels(guard, entry):
     runs = both(guard, entry, "e", "half")
     assert runs.differing() == {}
     assert runs.denied() == set()
+
+
+READ_ONLY = ("--tier", "read-only")
+
+
+def test_changes_pass_in_the_default_tier(guard, plain):
+    runs = both(guard, plain, "m", "unread")
+    assert runs.differing() == {}
+    assert {n for n, line in runs.bare.items() if not works(line)} == set()
+    assert runs.denied() == set()
+
+
+def test_nothing_changes_in_the_read_only_tier(guard, entry):
+    runs = both(guard, entry, "m", "unread", *READ_ONLY)
+    for name, line in runs.guarded.items():
+        assert line.split()[:2] == ["-1", "EPERM"], (name, line)
+    assert runs.is_untouched()
+    assert {path.name for path in guard.tree.iterdir()} == {path.name for path in runs.before}
+    assert len(runs.denied()) == len(runs.before)
+
+
+def test_calls_that_change_nothing_have_the_kernels_errors(guard, plain):
+    assert both(guard, plain, "b", "unread").differing() == {}
+    runs = both(guard, plain, "b", "unread", *READ_ONLY)
+    assert runs.differing() == {}
+    assert runs.denied() == set()
+
+
+def test_nothing_is_replaced_in_the_read_only_tier(guard, plain):
+    runs = both(guard, plain, "r", "seen", *READ_ONLY)
+    runs.guarded.pop("freopen:no-path")  # of a stream that it could not open first
+    for name, line in runs.guarded.items():
+        expected = "EPERM" if works(runs.bare[name]) else runs.bare[name].split()[1]
+        assert line.split()[:2] == ["-1", expected], (name, line)
+    assert runs.is_untouched()
 
 
 # Of each step after a refusal: the result and the error that are due.

@@ -155,6 +155,10 @@ table_of(int kind)
         return starts;
     case FAILS:
         return fails;
+    case CHANGES:
+        return changes;
+    case BADLY:
+        return change_fails;
     default:
         return passes;
     }

@@ -25,7 +25,9 @@ enum kind {
     AFTER = 'a',    /* what a process tries after a refusal */
     STARTS = 's',   /* starts this program anew, which then replaces */
     ENDS = 'x',     /* ends the process, after it read and wrote */
-    FAILS = 'e'     /* the kernel's or the library's own error */
+    FAILS = 'e',    /* the kernel's or the library's own error */
+    CHANGES = 'm',  /* passes, but in the read-only tier */
+    BADLY = 'b'     /* such a call, with the kernel's own error */
 };
 
 /* `name` is a name of hooks.def, or that and `:` and a variety of it. */
@@ -36,6 +38,7 @@ struct entry {
 };
 
 extern const struct entry replaces[], reads[], passes[], starts[], fails[];
+extern const struct entry changes[], change_fails[];
 
 /* The C library's names behind macros and inlines: always a real call. */
 #define NAMED(type, own, symbol, parameters) \
