@@ -22,6 +22,7 @@ static size_t text_used;
 
 NC_COLD static char cwd[NC_PATH_MAX];
 static size_t cwd_size; /* 0: to be asked for */
+static int cwd_is_whole;
 
 /* Folders outside every root whose real place was asked for once. */
 NC_COLD static struct {
@@ -100,6 +101,18 @@ nc_area_of(const char *path, size_t size)
     return NC_AREA_ELSE;
 }
 
+int
+nc_area_is_whole(const char *folder, size_t size)
+{
+    if (size <= 1 || nc_area_of(folder, size) != NC_AREA_ROOT)
+        return 0;
+    for (int i = 0; i < place_count; i++)
+        if (places[i].size > size && places[i].path[size] == '/' &&
+            !memcmp(places[i].path, folder, size))
+            return 0;
+    return 1;
+}
+
 /* ---- the working directory ----------------------------------------- */
 
 void
@@ -122,6 +135,7 @@ working_directory(void)
         return 0;
     size = (size_t)got - 1;
     memcpy(cwd, found, size);
+    cwd_is_whole = nc_area_is_whole(cwd, size);
     __atomic_store_n(&cwd_size, size, __ATOMIC_RELEASE);
     return size;
 }
@@ -290,6 +304,18 @@ area_behind_links(char *path, size_t *size, int fd, enum nc_area named)
     folders[slot].area = named;
     __atomic_store_n(&folders[slot].hash, hash, __ATOMIC_RELEASE);
     return area;
+}
+
+int
+nc_area_at_once(int dirfd, const char *path)
+{
+    if (*path == '/' || strstr(path, ".."))
+        return 0;
+    if (dirfd == AT_FDCWD)
+        return working_directory() && cwd_is_whole;
+    const struct nc_description *folder = nc_look(dirfd);
+    return folder != NC_NOTHING && folder != NC_UNKNOWN &&
+           folder->kind == NC_FOLDER && (folder->flags & NC_WHOLE);
 }
 
 enum nc_area

@@ -19,15 +19,20 @@ struct nc_coverage {
  * out and -1 returned: less is known, never more. */
 int nc_coverage_add(struct nc_coverage *set, uint64_t start, uint64_t end);
 
-/* Adds [start, end) where it goes on from the last range, or was read before:
- * nearly all there is. 0 where it does neither. */
+/* Adds [start, end) where it is the first range, goes on from the last one, or
+ * was read before: nearly all there is. 0 where it does none of it. */
 static inline int
 nc_coverage_extend(struct nc_coverage *set, uint64_t start, uint64_t end)
 {
-    if (!set->count || start >= end)
+    if (start >= end)
         return 0;
-    struct nc_range *last =
-        (set->more ? set->more : set->own) + (set->count - 1);
+    struct nc_range *last = set->more ? set->more : set->own;
+    if (!set->count) {
+        set->count = 1;
+        *last = (struct nc_range){start, end};
+        return 1;
+    }
+    last += set->count - 1;
     if (last->end == start)
         last->end = end;
     return last->start <= start && last->end >= end;

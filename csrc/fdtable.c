@@ -9,21 +9,11 @@
 
 /* All of this is zero, so that untouched pages cost nothing. Slot values: 0
  * unknown, 1 nothing, n + 2 the description n. */
-NC_COLD static uint32_t slots[NC_FDS];
-NC_COLD static struct nc_description descriptions[NC_DESCRIPTIONS];
+NC_COLD uint32_t nc_slots[NC_FDS];
+NC_COLD __attribute__((
+    aligned(64))) struct nc_description nc_descriptions[NC_DESCRIPTIONS];
 static uint32_t next_free; /* where to look for a free one first */
 static int last_fd = -1;
-
-struct nc_description *
-nc_fd_get(int fd)
-{
-    if ((unsigned)fd >= NC_FDS)
-        return NC_NOTHING;
-    uint32_t slot = __atomic_load_n(&slots[fd], __ATOMIC_ACQUIRE);
-    if (slot < 2)
-        return slot ? NC_NOTHING : NC_UNKNOWN;
-    return &descriptions[slot - 2];
-}
 
 int
 nc_fd_last(void)
@@ -37,7 +27,7 @@ nc_description_new(enum nc_kind kind)
     uint32_t start = __atomic_load_n(&next_free, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < NC_DESCRIPTIONS; i++) {
         uint32_t at = (start + i) % NC_DESCRIPTIONS;
-        struct nc_description *found = &descriptions[at];
+        struct nc_description *found = &nc_descriptions[at];
         uint32_t unused = 0;
         if (__atomic_load_n(&found->refs, __ATOMIC_RELAXED) ||
             !__atomic_compare_exchange_n(&found->refs, &unused, UINT32_MAX, 0,
@@ -88,7 +78,7 @@ nc_description_free(struct nc_description *gone)
 {
     nc_coverage_clear(&gone->coverage);
     __atomic_store_n(&gone->refs, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&next_free, (uint32_t)(gone - descriptions),
+    __atomic_store_n(&next_free, (uint32_t)(gone - nc_descriptions),
                      __ATOMIC_RELAXED);
 }
 
@@ -101,7 +91,7 @@ nc_fd_set(int fd, struct nc_description *to)
     if (to == NC_NOTHING) {
         slot = 1;
     } else if (to != NC_UNKNOWN) {
-        slot = (uint32_t)(to - descriptions) + 2;
+        slot = (uint32_t)(to - nc_descriptions) + 2;
         nc_description_hold(to);
     }
     int last = __atomic_load_n(&last_fd, __ATOMIC_RELAXED);
@@ -109,10 +99,10 @@ nc_fd_set(int fd, struct nc_description *to)
            !__atomic_compare_exchange_n(&last_fd, &last, fd, 0,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
-    slot = __atomic_exchange_n(&slots[fd], slot, __ATOMIC_ACQ_REL);
+    slot = __atomic_exchange_n(&nc_slots[fd], slot, __ATOMIC_ACQ_REL);
     if (slot < 2)
         return NULL;
-    struct nc_description *was = &descriptions[slot - 2];
+    struct nc_description *was = &nc_descriptions[slot - 2];
     return nc_description_release(was) ? was : NULL;
 }
 

@@ -83,6 +83,18 @@ nc_readable(const void *at)
     return at && !is_bad;
 }
 
+/* Whether this process has one thread, where the C library tells (glibc 2.32). */
+extern char __libc_single_threaded __attribute__((weak));
+
+static inline int
+nc_is_alone(void)
+{
+    return &__libc_single_threaded && __libc_single_threaded;
+}
+
+/* Of a receiving call: the descriptors that it brings stay out of programs. */
+#define NC_RECEIVE_FLAGS MSG_CMSG_CLOEXEC
+
 #define NC_FD_LINK "/proc/self/fd/" /* names the file behind a descriptor */
 #define NC_OPEN_LOOK (O_PATH | O_CLOEXEC) /* looks at a file, opens nothing */
 #endif

@@ -4,17 +4,24 @@
 
 /* ---- credit -------------------------------------------------------- */
 
+static void
+credit(struct nc_description *to, uint64_t start, uint64_t end)
+{
+    if (nc_unlikely(!nc_description_try(to)))
+        return;
+    if (!nc_coverage_extend(&to->coverage, start, end))
+        nc_coverage_add(&to->coverage, start, end);
+    if (nc_unlikely((to->flags & (NC_NEWS | NC_BORROWED)) != NC_NEWS))
+        to->flags = (to->flags | NC_NEWS) & ~(uint32_t)NC_BORROWED;
+    __atomic_store_n(&to->busy, 0, __ATOMIC_RELEASE);
+}
+
 void
 nc_credit(int fd, struct nc_description *to, uint64_t start, uint64_t end)
 {
     (void)fd;
-    if (start >= end || !nc_description_try(to))
-        return;
-    if (!nc_coverage_extend(&to->coverage, start, end))
-        nc_coverage_add(&to->coverage, start, end);
-    if ((to->flags & (NC_NEWS | NC_BORROWED)) != NC_NEWS)
-        to->flags = (to->flags | NC_NEWS) & ~(uint32_t)NC_BORROWED;
-    __atomic_store_n(&to->busy, 0, __ATOMIC_RELEASE);
+    if (start < end)
+        credit(to, start, end);
 }
 
 void
@@ -103,7 +110,7 @@ read_on(int fd, struct nc_description *of, uint64_t got)
     of->position = start + got;
     if (nc_unlikely(nc_process.is_shell))
         mark_script(fd, of);
-    nc_credit(fd, of, start, start + got);
+    credit(of, start, start + got);
 }
 
 static void
@@ -116,13 +123,27 @@ read_at(int fd, struct nc_description *of, uint64_t start, uint64_t got)
     nc_credit(fd, of, start, start + got);
 }
 
+/* Whether a read goes on from where this process left off: then its place is
+ * known, and nothing else is to be told of it. */
+static inline int
+goes_on(const struct nc_description *of)
+{
+    return of->kind == NC_FILE && !(of->flags & NC_SHARED) &&
+           of->epoch == nc_process.epoch && !nc_process.is_shell;
+}
+
 /* At the end of the file nothing was read ahead: nothing can be given back. */
 static inline void
 count(int fd, struct nc_description *of, ssize_t got)
 {
-    if (got > 0)
+    if (nc_likely(got > 0 && goes_on(of))) {
+        of->block = of->position;
+        of->position += (uint64_t)got;
+        credit(of, of->block, of->position);
+    } else if (got > 0) {
         read_on(fd, of, (uint64_t)got);
-    else if (got == 0)
+    }
+    if (got == 0)
         of->block = of->position;
 }
 
@@ -328,7 +349,9 @@ saw_stat(int fd, int result, const struct stat *st)
         nc_version_from(&of->version, st);
         of->flags |= NC_VERSIONED;
     } else if (S_ISDIR(st->st_mode)) {
-        of->kind = NC_FOLDER;
+        int kept = errno;
+        nc_note_folder(fd, of);
+        errno = kept;
     }
 }
 

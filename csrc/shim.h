@@ -117,6 +117,11 @@ enum nc_area {
 
 void nc_area_start(const char *roots, const char *skipped);
 enum nc_area nc_area_of(const char *path, size_t size); /* absolute, clean */
+/* 1 where all that is below a folder under a root lies under roots. */
+int nc_area_is_whole(const char *folder, size_t size);
+/* 1 where a name lies under a root for certain, by the folder it starts from
+ * and without a look at the rest of it; 0: not known. */
+int nc_area_at_once(int dirfd, const char *path);
 /* By the name alone where that is certain, else by the descriptor. Writes the
  * absolute path to `out` (NC_PATH_MAX bytes; its size, 0: not known). */
 enum nc_area nc_area_of_open(int dirfd, const char *path, int fd, char *out,
@@ -178,6 +183,7 @@ extern int nc_refusals; /* how many files this process was refused */
 void nc_version_from(struct nc_version *out, const struct stat *st);
 int nc_stat(int fd, struct stat *out); /* raw, errno kept on success */
 void nc_note_open(int fd, int dirfd, const char *path, int flags, int made);
+void nc_note_folder(int fd, struct nc_description *of); /* it is one */
 void nc_note_close(int fd); /* before the real close */
 void nc_note_dup(int from, int to);
 struct nc_description *nc_look(int fd); /* an unknown one is examined */

@@ -40,6 +40,24 @@ keep_path(struct nc_description *of, const char *path, size_t size)
     }
 }
 
+static void
+keep_folder(struct nc_description *of, const char *path, size_t size)
+{
+    keep_path(of, path, size);
+    if (of->path_size && nc_area_is_whole(path, size))
+        of->flags |= NC_WHOLE;
+}
+
+void
+nc_note_folder(int fd, struct nc_description *of)
+{
+    char where[NC_PATH_MAX];
+    size_t size;
+    of->area = nc_area_of_fd(fd, where, &size);
+    keep_folder(of, where, size);
+    of->kind = NC_FOLDER;
+}
+
 static uint32_t
 access_flags(int flags)
 {
@@ -62,12 +80,17 @@ nc_note_open(int fd, int dirfd, const char *path, int flags, int made)
         return;
     int kept = errno;
     char where[NC_PATH_MAX];
-    size_t size;
+    size_t size = 0;
     if (flags & O_PATH) {
         nc_fd_set(fd, NC_UNKNOWN);
         return;
     }
-    enum nc_area area = nc_area_of_open(dirfd, path, fd, where, &size);
+    /* of what is only read no report has the path */
+    int is_read =
+        (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_DIRECTORY | O_TRUNC));
+    enum nc_area area = NC_AREA_ROOT;
+    if (!is_read || !nc_area_at_once(dirfd, path))
+        area = nc_area_of_open(dirfd, path, fd, where, &size);
     if (area != NC_AREA_ROOT && !(flags & O_DIRECTORY)) {
         nc_fd_set(fd, NC_NOTHING);
         errno = kept;
@@ -83,7 +106,10 @@ nc_note_open(int fd, int dirfd, const char *path, int flags, int made)
     of->area = area;
     of->epoch = nc_process.epoch;
     of->flags = access_flags(flags);
-    keep_path(of, where, size);
+    if (of->kind == NC_FOLDER)
+        keep_folder(of, where, size);
+    else if (!is_read)
+        keep_path(of, where, size);
     if (of->kind == NC_FILE && (of->flags & NC_WRITER)) {
         struct stat st;
         if (nc_stat(fd, &st) || !S_ISREG(st.st_mode)) {
@@ -133,7 +159,7 @@ examine(int fd, int ask_path)
         of = nc_description_new(NC_FOLDER);
         if (of) {
             of->area = area;
-            keep_path(of, where, size);
+            keep_folder(of, where, size);
         }
     } else if (S_ISREG(st.st_mode)) {
         uint32_t area = AREA_UNASKED;
@@ -203,7 +229,7 @@ nc_note_dup(int from, int to)
 /* ---- reporting ----------------------------------------------------- */
 
 /* An inherited file is of interest only under a root. */
-static int
+static inline int
 is_of_interest(int fd, struct nc_description *of)
 {
     if (of->area == AREA_UNASKED) {
@@ -218,7 +244,7 @@ is_of_interest(int fd, struct nc_description *of)
 static void
 tell_read(struct nc_description *of)
 {
-    if (!nc_description_enter(of))
+    if (!nc_description_try(of))
         return;
     struct nc_read record = {
         .record = {.type = NC_READ},
