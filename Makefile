@@ -27,7 +27,7 @@ LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c begin
 # What Python calls through cffi: what the daemon does often, and for pytest
 # units of the shim, with what they need.
 UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
-    readings.c \
+    readings.c receive.c \
     attest-keys.c attest-index.c attest-pieces.c attest-gutters.c attest-names.c \
     attest-lines.c attest-align.c attest-loose.c attest-found.c \
     attest-blocks.c)

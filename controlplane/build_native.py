@@ -26,6 +26,7 @@ HEADERS = (
     "fdtable.h",
     "paths.h",
     "readings.h",
+    "receive.h",
     "attest.h",
 )
 CSRC = Path(__file__).resolve().parent.parent / "csrc"

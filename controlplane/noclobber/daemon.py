@@ -8,8 +8,8 @@ on a connection costs that connection, never the daemon.
 
 from __future__ import annotations
 
-import array
 import contextlib
+import errno
 import os
 import selectors
 import socket
@@ -24,10 +24,9 @@ from dataclasses import dataclass, field
 from noclobber import wire
 from noclobber.guard import Guard
 from noclobber.session import Speaker
-from noclobber.wire import C, WireError
+from noclobber.wire import C, WireError, ffi
 
 BUFFER = 256 << 10  # bytes taken in by one system call
-DESCRIPTORS_MAX = 16  # that one connection may have sent and nobody used yet
 BACKLOG = 1024
 GRACE = 0.002  # s without a word before the journal is committed
 RETRY = 1.0  # s between two tries to commit on a full disk
@@ -37,14 +36,12 @@ SEND_TIMEOUT = 2.0  # s for an answer that the other end does not take
 TICK = 3600.0  # s between two looks at what has become too old
 
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
-_ANCILLARY = socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize)
+_QUIET = int(socket.MSG_NOSIGNAL)  # an enumeration is slow to combine
+_NOTHING_THERE = -errno.EAGAIN
 
-# Plain numbers: the socket module's own are enumerations, slow to combine.
-_CLOEXEC = int(socket.MSG_CMSG_CLOEXEC)
-_CUT = int(socket.MSG_CTRUNC)
-_QUIET = int(socket.MSG_NOSIGNAL)
-
+_receive = C.nc_receive_piece
 _QUESTION: int = C.NC_QUESTION
+_ADOPT: int = C.NC_ADOPT
 _ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC}
 
 
@@ -59,6 +56,7 @@ class Connection:
     """One process's stream: what is left of it, and the descriptors sent."""
 
     socket: socket.socket
+    fd: int
     speaker: Speaker
     pending: bytes = b""
     descriptors: deque[int] = field(default_factory=deque)
@@ -73,8 +71,9 @@ class Daemon:
         self._selector = selectors.DefaultSelector()
         self._connections: set[Connection] = set()
         self._waiting: deque[tuple[Connection, int, bytes]] = deque()
-        self._buffer = bytearray(BUFFER)
-        self._view = memoryview(self._buffer)
+        self._buffer = ffi.new("char[]", BUFFER)
+        self._text = ffi.buffer(self._buffer)
+        self._with_it = ffi.new("struct nc_received *")
         self._stopping = False
         self._waker, self._wakes = socket.socketpair()
         for end in (self._waker, self._wakes):
@@ -164,37 +163,28 @@ class Daemon:
             log(f"refused a connection of user {uid}, pid {pid}")
             end.close()
             return
-        connection = Connection(end, self._guard.speaker(pid))
+        connection = Connection(end, end.fileno(), self._guard.speaker(pid))
         self._connections.add(connection)
         self._selector.register(end, selectors.EVENT_READ, connection)
         self._drain(connection)
 
     def _drain(self, connection: Connection) -> None:
         """Reads all that is there; drops the connection at its end."""
+        with_it = self._with_it
         while True:
-            try:
-                count, ancillary, flags, _ = connection.socket.recvmsg_into(
-                    [self._view], _ANCILLARY, _CLOEXEC
-                )
-            except BlockingIOError:
+            # socket.recvmsg takes four times as long.
+            count = _receive(connection.fd, self._buffer, BUFFER, with_it)
+            if count <= 0:
+                if count != _NOTHING_THERE:
+                    self._drop(connection)
                 return
-            except OSError:
-                self._drop(connection)
-                return
-            if ancillary:
-                for level, kind, data in ancillary:
-                    if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                        fds = array.array("i")
-                        fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
-                        connection.descriptors.extend(fds)
-            if not count:
-                self._drop(connection)
-                return
-            chunk = bytes(self._view[:count])
+            if with_it.count:
+                connection.descriptors.extend(with_it.fds[0 : with_it.count])
+            chunk = self._text[:count]
             if connection.pending:
                 chunk = connection.pending + chunk
             try:
-                if flags & _CUT or len(connection.descriptors) > DESCRIPTORS_MAX:
+                if with_it.cut or len(connection.descriptors) > C.NC_RECEIVED_MAX:
                     raise WireError("more descriptors than any question has")
                 self._take(connection, chunk)
             except WireError as error:
@@ -220,7 +210,7 @@ class Daemon:
         if len(asks) < len(found):
             self._guard.take(connection.speaker, chunk[:end], found)
         for kind, _, start, stop in asks:
-            if kind == C.NC_ADOPT:
+            if kind == _ADOPT:
                 self._adopt(connection)
             else:
                 self._waiting.append((connection, kind, chunk[start:stop]))
@@ -243,7 +233,7 @@ class Daemon:
         fds = list(connection.descriptors)
         connection.descriptors.clear()
         try:
-            if kind == C.NC_QUESTION:
+            if kind == _QUESTION:
                 self._send(connection, self._guard.question(connection.speaker, record, fds))
             elif kind == C.NC_BEGIN:
                 self._guard.host.begin(connection.speaker, record, self._sender(connection))
@@ -278,9 +268,10 @@ class Daemon:
         return send
 
     def _send(self, connection: Connection, data: bytes) -> None:
-        sent = 0
-        with contextlib.suppress(BlockingIOError):
+        try:
             sent = connection.socket.send(data, _QUIET)
+        except BlockingIOError:
+            sent = 0
         if sent < len(data):
             connection.socket.settimeout(SEND_TIMEOUT)
             connection.socket.sendall(data[sent:], _QUIET)

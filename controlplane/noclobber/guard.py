@@ -43,6 +43,7 @@ IDLE = 3_600_000_000_000  # ns of silence after which a session is let go of
 DAY = 86_400_000_000_000  # ns
 
 _IN_PLACE = frozenset((C.NC_OP_TRUNCATE, C.NC_OP_SHRINK, C.NC_OP_PUNCH, C.NC_OP_UPDATE))
+_COMMAND: int = C.NC_COMMAND
 _MOVES_NAMES = frozenset((C.NC_GONE, C.NC_NAMED))
 
 _TABLES: dict[int, Callable[[rule.Facts], Ruling]] = {
@@ -99,11 +100,11 @@ class Guard:
             name = speaker.session.id if speaker.session else b""
             if name:
                 self.journal.add(Entry(speaker.id, name, now, speaker.pid, RECORDS, chunk))
-        if found[0][0] == C.NC_COMMAND:
+        if found[0][0] == _COMMAND:
             self.commit()  # who does not know a session's roots protects nothing
             if found[0][1] & C.NC_ENDED and speaker.session:
                 self.guarded(speaker.session).evidence.take_in()
-        if any(kind in _MOVES_NAMES for kind, *_ in found):
+        if not _MOVES_NAMES.isdisjoint([record[0] for record in found]):
             self._show_tombs()
 
     def question(self, speaker: Speaker, record: bytes, fds: list[int]) -> bytes:
