@@ -28,7 +28,9 @@ from noclobber.wire import C, WireError, ffi
 
 BUFFER = 256 << 10  # bytes taken in by one system call
 BACKLOG = 1024
-GRACE = 0.002  # s without a word before the journal is committed
+# s without a word before the journal is committed. A build's processes speak
+# every other millisecond, and a commit for each costs more than what they say.
+GRACE = 0.01
 RETRY = 1.0  # s between two tries to commit on a full disk
 LONGEST = 0.05  # s that a report may wait for its commit when others press
 PAUSE = 0.05  # s

@@ -145,7 +145,7 @@ class Guard:
             self._replaced(speaker, facts, ruling)
         knows = op == C.NC_OP_UPDATE and facts.kind is Kind.DRIVEN
         flags = C.NC_NO_UPDATES if knows else 0
-        return wire.answer(ident, ruling.verdict.value, ruling.row, facts.scope, text, flags)
+        return wire.answer(ident, ruling.verdict, ruling.row, facts.scope, text, flags)
 
     def request(
         self, speaker: Speaker, record: bytes, fds: list[int], stop: Callable[[], None]
@@ -273,7 +273,7 @@ class Guard:
                 self._replaced(speaker, facts, ruling)
             self._journal(speaker, TAKEN, asked.path)
             self._show_tombs()
-        return wire.answer(ident, ruling.verdict.value, ruling.row, b"", text)
+        return wire.answer(ident, ruling.verdict, ruling.row, b"", text)
 
     def _edited(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
         """A file is open for writing in place: its content may have to go back."""

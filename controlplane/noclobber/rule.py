@@ -9,7 +9,7 @@ for, so a row that decides early pays for nothing below it.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple, Protocol
 
 BESIDE = 12  # in the place of a row: the dirty guard and the tier, beside the table
@@ -24,7 +24,7 @@ class Kind(Enum):
     UNKNOWN = "unknown"  # nothing could be learned of it
 
 
-class Verdict(Enum):
+class Verdict(IntEnum):
     """What the process is told. The values are protocol.h's nc_verdict."""
 
     ALLOW = 0
