@@ -34,6 +34,7 @@ UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
 SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
     streams.c replaces.c tree.c deletes.c tombs.c readonly.c metadata.c attributes.c \
+    agent.c intake.c held.c \
     starts.c process.c spawn.c syscalls.c connect.c \
     client.c question.c apart.c pages.c raw.c)
 

@@ -59,6 +59,35 @@ nc_apart(const char *data, size_t size, const struct nc_ask *ask,
     return pid < 0 || errand.failed ? -1 : 0;
 }
 
+#define FIRST_SLAVE 136 /* major numbers of /dev/pts/N */
+#define LAST_SLAVE 143
+
+uint64_t
+nc_terminal_of(int fd, const struct stat *st)
+{
+    struct stat slave = *st;
+    unsigned number = 0;
+    char path[32] = "/dev/pts/";
+    if (nc_is_terminal_master(st)) {
+        if (nc_raw(ioctl, fd, TIOCGPTN, &number))
+            return 0;
+        char digits[12], *out = path + sizeof "/dev/pts/" - 1;
+        int many = 0;
+        for (unsigned rest = number; rest || !many; rest /= 10)
+            digits[many++] = (char)('0' + rest % 10);
+        while (many)
+            *out++ = digits[--many];
+        if (nc_raw(newfstatat, AT_FDCWD, path, &slave, 0))
+            return 0;
+    }
+    unsigned kind = major(slave.st_rdev);
+    if (kind < FIRST_SLAVE || kind > LAST_SLAVE)
+        return 0;
+    uint64_t made = (uint64_t)slave.st_ctim.tv_sec * 1000000000U +
+                    (uint64_t)slave.st_ctim.tv_nsec;
+    return (uint64_t)slave.st_rdev << 48 ^ made;
+}
+
 void *
 nc_wiped_on_fork(void)
 {

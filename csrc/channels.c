@@ -50,6 +50,11 @@ tell(const struct nc_description *of, uint16_t flags, uint64_t bytes)
 void
 nc_channel_tell(int fd, struct nc_description *of, enum nc_moment moment)
 {
+    if (nc_process.agent) { /* it passes nothing on: it is told, and tells */
+        if (of->intake && moment == NC_AT_QUESTION)
+            nc_intake_tell(of, 0);
+        return;
+    }
     if (moment == NC_AT_SPAWN)
         return; /* nothing went through that its end will not tell */
     if (of->version.ino == nc_process.pump[0] ||

@@ -7,7 +7,8 @@
 
 #include "shim.h"
 
-#define DOWN_FOR 1 /* seconds before a dead daemon is tried again */
+#define NC_WANTED_MOST 256 /* bytes of the name of the agent's program */
+#define DOWN_FOR 1         /* seconds before a dead daemon is tried again */
 
 NC_COLD static char batch[NC_BATCH];
 static size_t used;     /* bytes in `batch` */
@@ -45,7 +46,10 @@ become_child(void)
         of->busy = 0;
         if (of->flags & NC_NEWS)
             of->flags |= NC_BORROWED;
+        if (of->intake)
+            nc_intake_forked(of);
     }
+    nc_holds_forget(); /* whoever opened them closes them, too */
 }
 
 static int
@@ -308,6 +312,41 @@ converse(const struct nc_ask *ask, struct nc_reply *reply)
             break; /* it had its two seconds */
     }
     return -1;
+}
+
+int
+nc_client_who(const char *wanted)
+{
+    struct nc_who who = {
+        .record = {.version = NC_VERSION, .type = NC_WHO},
+        .wanted_size = (uint32_t)strlen(wanted),
+    };
+    char out[sizeof who + NC_WANTED_MOST + 8] = {0};
+    size_t size = (sizeof who + who.wanted_size + 7) & ~(size_t)7;
+    struct nc_answer answer;
+    int part = -1;
+    if (who.wanted_size > NC_WANTED_MOST || !enter())
+        return -1;
+    who.record.size = (uint32_t)size;
+    memcpy(out, &who, sizeof who);
+    memcpy(out + sizeof who, wanted, who.wanted_size);
+    if (connected()) {
+        if (!nc_send(sock, out, size, NULL, 0) &&
+            !nc_receive(sock, &answer, sizeof answer) &&
+            answer.record.type == NC_ANSWER &&
+            answer.record.size == sizeof answer)
+            part = answer.verdict;
+        else
+            hang_up();
+    }
+    if (part == NC_ROLE_AGENT) { /* said once more, for good */
+        nc_process.agent = 1;
+        char hello[NC_HELLO_ROOM];
+        if (nc_send(sock, hello, nc_hello(hello, sizeof hello), NULL, 0))
+            hang_up();
+    }
+    leave();
+    return part;
 }
 
 int

@@ -23,6 +23,9 @@ int nc_client_ask(const struct nc_ask *ask, struct nc_reply *reply);
 int nc_apart(const char *data, size_t size, const struct nc_ask *ask,
              struct nc_reply *reply);
 
+/* What part this program has, by the daemon's word; -1: no answer. */
+int nc_client_who(const char *wanted);
+
 /* A page that the kernel zeroes in every fork child, or NULL. */
 void *nc_wiped_on_fork(void);
 #endif

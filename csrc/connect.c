@@ -303,7 +303,9 @@ size_t
 nc_hello(void *out, size_t size)
 {
     struct nc_hello hello = {
-        .record = {.version = NC_VERSION, .type = NC_HELLO},
+        .record = {.version = NC_VERSION,
+                   .type = NC_HELLO,
+                   .flags = nc_process.agent ? NC_IS_AGENT : 0},
         .token = nc_token(),
         .parent_token = nc_process.parent,
         .pid = nc_raw_getpid(),

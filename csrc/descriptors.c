@@ -6,8 +6,13 @@
 NC_EXPORT int
 close(int fd)
 {
-    nc_note_close(fd);
-    return REAL(close)(fd);
+    int refused = nc_note_close(fd);
+    int result = REAL(close)(fd);
+    if (nc_unlikely(refused) && !result) {
+        errno = EPERM;
+        return -1;
+    }
+    return result;
 }
 
 NC_ALSO(int, __close, (int), close);

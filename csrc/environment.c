@@ -8,12 +8,13 @@
 #define PRELOAD "LD_PRELOAD="
 #define SHIM_NAME "libnoclobber.so"
 #define ASAN "ASAN_OPTIONS="
+#define COMMAND "NOCLOBBER_COMMAND="
 
 static const char *const names[] = {
     "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND",  "NOCLOBBER_ROOTS",
     "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",   "NOCLOBBER_PUMP",
     "NOCLOBBER_FAIL",    "NOCLOBBER_LIFELINE", "NOCLOBBER_TIER",
-    "NOCLOBBER_DIRTY",
+    "NOCLOBBER_DIRTY",   "NOCLOBBER_AGENT",
 };
 #define NAMES (sizeof names / sizeof *names)
 
@@ -102,12 +103,36 @@ nc_environment_size(char *const *given)
 char *const *
 nc_environment(char *const *given, char **room, char *preload)
 {
+    return nc_environment_of(given, room, preload, NULL);
+}
+
+/* Is this entry one that a program has no part in whose parent is the agent?
+ * The name of its command gives way to `command`. */
+static int
+is_agents(const char *entry, const char *command)
+{
+    return !strncmp(entry, "NOCLOBBER_AGENT=", 16) ||
+           (command && !strncmp(entry, COMMAND, sizeof COMMAND - 1));
+}
+
+char *const *
+nc_environment_of(char *const *given, char **room, char *preload,
+                  const struct nc_outputs *outputs)
+{
     size_t at = 0, size;
+    int leaves = nc_unlikely(nc_process.beside) ||
+                 (nc_unlikely(nc_process.agent) &&
+                  nc_leaves_agent(given, outputs != NULL));
+    char *command = NULL;
+    if (leaves && nc_process.agent &&
+        nc_child_command(preload + NC_PRELOAD_ROOM - NC_CHILD_ROOM, outputs))
+        command = preload + NC_PRELOAD_ROOM - NC_CHILD_ROOM;
     int has_session = 0, has_preload = 0, has_asan = 0, has_lifeline = 0;
     for (size_t i = 0; given && given[i]; i++) {
         char *entry = given[i];
         room[at++] = entry;
         if (*entry == 'N') {
+            at -= (size_t)(leaves && is_agents(entry, command));
             if (!strncmp(entry, "NOCLOBBER_SESSION=", 18)) {
                 has_session |= entry[18] != 0;
                 at -= !entry[18]; /* emptied: as good as taken out */
@@ -122,7 +147,8 @@ nc_environment(char *const *given, char **room, char *preload)
             has_preload = find_shim(list, &size) != NULL;
             if (has_preload || !shim)
                 continue;
-            if (sizeof PRELOAD + others + shim_size + 1 > NC_PRELOAD_ROOM)
+            if (sizeof PRELOAD + others + shim_size + 1 >
+                NC_PRELOAD_ROOM - NC_CHILD_ROOM)
                 continue;
             /* what others preload comes first, as they ask for */
             memcpy(preload, entry, sizeof PRELOAD - 1 + others);
@@ -135,16 +161,20 @@ nc_environment(char *const *given, char **room, char *preload)
         }
     }
     const char *lifeline = has_lifeline ? NULL : nc_lifeline_entry();
-    if (has_session && has_preload == 1 && !lifeline)
+    if (has_session && has_preload == 1 && !lifeline && !leaves)
         return given;
-    if (!has_preload && shim && sizeof PRELOAD + shim_size <= NC_PRELOAD_ROOM) {
+    if (!has_preload && shim &&
+        sizeof PRELOAD + shim_size <= NC_PRELOAD_ROOM - NC_CHILD_ROOM) {
         memcpy(preload, PRELOAD, sizeof PRELOAD - 1);
         memcpy(preload + sizeof PRELOAD - 1, shim, shim_size + 1);
         room[at++] = preload;
     }
     for (size_t i = 0; !has_session && i < NAMES; i++)
-        if (kept[i] && !(lifeline && !strcmp(names[i], "NOCLOBBER_LIFELINE")))
+        if (kept[i] && !(lifeline && !strcmp(names[i], "NOCLOBBER_LIFELINE")) &&
+            !(leaves && is_agents(kept[i], command)))
             room[at++] = (char *)kept[i];
+    if (command)
+        room[at++] = command;
     if (!has_session && !has_asan && asan)
         room[at++] = (char *)asan;
     if (lifeline)

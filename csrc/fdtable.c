@@ -42,6 +42,7 @@ nc_description_new(enum nc_kind kind)
         found->position = found->block = found->bytes = 0;
         found->path_size = 0;
         found->stream = NULL;
+        found->intake = NULL;
         memset(&found->version, 0, sizeof found->version);
         memset(&found->opened, 0, sizeof found->opened);
         return found; /* refs stays UINT32_MAX until the first hold */

@@ -49,7 +49,8 @@ struct nc_description {
     uint64_t bytes;            /* that went through a pipe */
     struct nc_version version; /* when reading began; a pipe's identity */
     struct nc_version opened;  /* a writer's, when it was opened */
-    void *stream; /* stdio's FILE that writes through it, or NULL */
+    void *stream;             /* stdio's FILE that writes through it, or NULL */
+    struct nc_intake *intake; /* what the agent takes in by it, or NULL */
     uint16_t path_size;
     char path[NC_PATH_KEPT];
 };

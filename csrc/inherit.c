@@ -22,9 +22,11 @@
 extern char **environ;
 
 static const char *const ours[] = {
-    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND", "NOCLOBBER_ROOTS",
-    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",  "NOCLOBBER_PUMP",
-    "NOCLOBBER_TIER",    "NOCLOBBER_DIRTY",   PRELOAD,
+    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND",
+    "NOCLOBBER_ROOTS",   "NOCLOBBER_SKIP",
+    "NOCLOBBER_SOCKET",  "NOCLOBBER_PUMP",
+    "NOCLOBBER_TIER",    "NOCLOBBER_DIRTY",
+    "NOCLOBBER_AGENT",   PRELOAD,
     "ASAN_OPTIONS",
 };
 #define OURS (sizeof ours / sizeof *ours)
@@ -182,6 +184,10 @@ nc_guarded_environment(const struct nc_launch *launch)
         out[used++] = print("NOCLOBBER_TIER=read-only");
     if (launch->is_dirty)
         out[used++] = print("NOCLOBBER_DIRTY=1");
+    if (launch->agent)
+        out[used++] = print("NOCLOBBER_AGENT=%u:%s",
+                            launch->limit ? launch->limit : NC_SHOWN_LIMIT,
+                            launch->agent_exe ? launch->agent_exe : "");
     out[used++] = preload(getenv(PRELOAD), launch->library);
     out[used++] = sanitizer(getenv("ASAN_OPTIONS"));
     return out;

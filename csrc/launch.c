@@ -44,6 +44,7 @@ static const char help[] =
     "  --task NAME       what COMMAND is for: where NOCLOBBER_DIRTY_OVERRIDE\n"
     "                    names it or is *, git may throw away what was dirty\n"
     "  --agent           COMMAND is the agent itself, not one of its commands\n"
+    "  --agent-exe NAME  the agent is the program NAME, which COMMAND starts\n"
     "  --no-pump         do not record what COMMAND prints\n"
     "  --shown-limit N   bytes of COMMAND's output that reach the agent, half\n"
     "                    from the head and half from the tail (default 30000)\n"
@@ -202,7 +203,10 @@ read_options(struct nc_launch *launch, char **argument)
             print_and_exit("noclobber " NOCLOBBER_RELEASE "\n");
         else if (!strcmp(*argument, "--agent"))
             launch->agent = true;
-        else if (!strcmp(*argument, "--no-pump"))
+        else if ((text = value(&argument, "--agent-exe"))) {
+            launch->agent = true;
+            launch->agent_exe = text;
+        } else if (!strcmp(*argument, "--no-pump"))
             launch->pumped = false;
         else if ((text = value(&argument, "--session")))
             session = text;
@@ -362,6 +366,13 @@ main(int argc, char **argv)
     launch.flags = (launch.agent ? (unsigned)NC_AGENT : 0) |
                    (attested ? (unsigned)NC_ATTESTED : 0);
     launch.environment = nc_guarded_environment(&launch);
+    if (attested && launch.outer[0]) {
+        size_t size;
+        void *record = nc_carried_record(&launch, &size);
+        /* a failure meets the command's own record, too */
+        nc_send(launch.daemon, record, size);
+        free(record);
+    }
     if (carried) {
         nc_follow(&pump);
         nc_drop_outlets(&pump);

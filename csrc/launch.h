@@ -60,11 +60,13 @@ struct nc_launch {
     bool is_dirty;    /* git is to be asked about */
     const char *task; /* what the command is for, or NULL */
     uint32_t limit;
-    unsigned flags; /* enum nc_command_flags */
-    bool agent;     /* the command is the agent itself */
-    bool pumped;    /* what it prints is to be carried */
-    bool nested;    /* part of a command whose output is carried already */
-    int daemon;     /* connection, close-on-exec; -1: none */
+    unsigned flags;            /* enum nc_command_flags */
+    bool agent;                /* the command is the agent itself */
+    const char *agent_exe;     /* the agent's program; NULL: it is found out */
+    char outer[NC_ID_MAX + 1]; /* the agent's child that we are, or "" */
+    bool pumped;               /* what it prints is to be carried */
+    bool nested; /* part of a command whose output is carried already */
+    int daemon;  /* connection, close-on-exec; -1: none */
 };
 
 /* launch.c: a line on stderr, "NAME: ...". nc_quit then exits with `status`. */
@@ -124,4 +126,8 @@ int nc_send(int fd, const void *data, size_t size);
  * nc_command_flags. With NC_ENDED it holds nothing but the ids. */
 void *nc_command_record(const struct nc_launch *launch, pid_t pid,
                         unsigned flags, size_t *size);
+
+/* An NC_SHOWN record, malloc'ed: what the agent takes in of our output is what
+ * the pump sends. */
+void *nc_carried_record(const struct nc_launch *launch, size_t *size);
 #endif

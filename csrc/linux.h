@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -94,6 +95,16 @@ nc_is_alone(void)
 
 /* Of a receiving call: the descriptors that it brings stay out of programs. */
 #define NC_RECEIVE_FLAGS MSG_CMSG_CLOEXEC
+
+/* The terminal that one of a pseudo-terminal's two ends is of, by its number
+ * and the time when it was made, as both ends know it; 0: none. */
+uint64_t nc_terminal_of(int fd, const struct stat *st);
+
+static inline int
+nc_is_terminal_master(const struct stat *st)
+{
+    return major(st->st_rdev) == 5 && minor(st->st_rdev) == 2; /* /dev/ptmx */
+}
 
 #define NC_FD_LINK "/proc/self/fd/" /* names the file behind a descriptor */
 #define NC_OPEN_LOOK (O_PATH | O_CLOEXEC) /* looks at a file, opens nothing */

@@ -7,10 +7,10 @@
  * terminator; each has its length in the struct. Paths are bytes.
  *
  * One-way records are reports and have no answer. NC_QUESTION and NC_REQUEST
- * block for NC_ANSWER and NC_REPLY, as NC_BEGIN does for NC_BEGUN and NC_EXEC
- * for NC_ANSWER. The first record of a connection is NC_HELLO (a process),
- * NC_BEGIN or NC_COMMAND (the launcher) or NC_REQUEST (a person's command
- * line).
+ * block for NC_ANSWER and NC_REPLY, as NC_BEGIN does for NC_BEGUN, and NC_EXEC
+ * and NC_WHO for NC_ANSWER. The first record of a connection is NC_HELLO (a
+ * process), NC_BEGIN or NC_COMMAND (the launcher) or NC_REQUEST (a person's
+ * command line).
  *
  * Python reads this file through cffi, which strips the lines that begin
  * with #ifndef, #include and #endif and keeps plain `#define NAME NUMBER`;
@@ -42,7 +42,9 @@ enum nc_type {
     NC_REPLY = 19,    /* JSON */
     NC_BEGIN = 20,    /* struct nc_begin: what holds for a command to come? */
     NC_BEGUN = 21,    /* struct nc_begun */
-    NC_EXEC = 22      /* struct nc_exec: may git start? */
+    NC_EXEC = 22,     /* struct nc_exec: may git start? */
+    NC_WHO = 23       /* struct nc_who: is this process the agent? NC_ANSWER's
+                       * verdict is enum nc_role then */
 };
 
 struct nc_record {
@@ -67,6 +69,9 @@ struct nc_range {
     uint64_t end;
 };
 
+/* flags of struct nc_hello */
+enum nc_hello_flags { NC_IS_AGENT = 1 /* the agent's own process */ };
+
 /* A process image: from exec (or fork) to exec or exit. */
 struct nc_hello {
     struct nc_record record;
@@ -79,6 +84,21 @@ struct nc_hello {
     uint16_t exe_size;
     uint16_t argv_size; /* arguments, each ended by NUL, cut at NC_ARGV_MAX */
     /* session, command, exe, argv */
+};
+
+/* What a program is that the launcher's word `agent` has come to. */
+enum nc_role {
+    NC_ROLE_NONE = 0, /* a tool beside the way */
+    NC_ROLE_WAY = 1,  /* it starts the agent: env, npx, a shell */
+    NC_ROLE_AGENT = 2
+};
+
+/* Sent after the hello by a program on the way to the agent. */
+struct nc_who {
+    struct nc_record record;
+    uint32_t wanted_size; /* the program that the user named, or 0 */
+    uint32_t pad;
+    /* wanted */
 };
 
 enum nc_tier { NC_WORKSPACE_WRITE = 0, NC_READ_ONLY = 1 };
@@ -198,7 +218,15 @@ struct nc_gone {
 };
 
 /* flags of struct nc_shown */
-enum nc_shown_flags { NC_STDOUT = 1, NC_STDERR = 2, NC_TTY = 4 };
+enum nc_shown_flags {
+    NC_STDOUT = 1,
+    NC_STDERR = 2,
+    NC_TTY = 4,
+    NC_INTAKE = 8,  /* the agent's own process took it in from its child */
+    NC_LAST = 16,   /* nothing more comes by that way */
+    NC_CARRIED = 32 /* no text: what the child `command` prints is sent by a
+                     * pump, and what the agent takes in of it is the same */
+};
 
 struct nc_shown {
     struct nc_record record;
@@ -220,8 +248,11 @@ enum nc_op {
                        * the new file, still empty; refused, the daemon has
                        * written the old content into it */
     NC_OP_UPDATE = 8, /* in-place open for writing: never denied */
-    NC_OP_CHANGE = 9  /* in the read-only tier: anything is to be changed or
+    NC_OP_CHANGE = 9, /* in the read-only tier: anything is to be changed or
                        * made; descriptors[0] is it, or the folder it is for */
+    NC_OP_CLOSE = 10  /* what was held is written anew: `start` 1: others may
+                       * be writing, too; refused, the daemon has written the
+                       * old content into it */
 };
 
 #define NC_UPDATE_MAX 16777216 /* bytes; of a larger file none is asked about */
@@ -275,7 +306,8 @@ enum nc_verdict {
     NC_ALLOW = 0,
     NC_DENY = 1,
     NC_SNAPSHOT = 2,
-    NC_WAIT = 3 /* of NC_EXEC: another answer follows */
+    NC_WAIT = 3, /* of NC_EXEC: another answer follows */
+    NC_HOLD = 4  /* go on, and ask once more when it is closed (NC_OP_CLOSE) */
 };
 
 struct nc_answer {

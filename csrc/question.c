@@ -43,6 +43,22 @@ remember_refusal(const struct nc_version *version)
     refused[at % MOST_REFUSED].ino = version->ino;
 }
 
+/* The agent lives on: what it may replace by now it may also move away. */
+static void
+forget_refusal(const struct nc_version *version)
+{
+    for (int i = 0; i < nc_refusals && i < MOST_REFUSED; i++)
+        if (refused[i].dev == version->dev && refused[i].ino == version->ino)
+            refused[i].dev = refused[i].ino = 0;
+}
+
+static int
+lifts(enum nc_op op)
+{
+    return op != NC_OP_DELETE && op != NC_OP_UPDATE && op != NC_OP_CREATE &&
+           op != NC_OP_CLOSE;
+}
+
 /* "Nothing under this directory is protected from you." */
 static void
 remember_scope(const char *path, size_t size)
@@ -201,16 +217,21 @@ nc_ask(const struct nc_ask *ask)
         failed = ask_once(ask, &reply);
     if (failed) {
         if (nc_process.fail_open || ask->op == NC_OP_DELETE ||
-            ask->op == NC_OP_UPDATE) {
+            ask->op == NC_OP_UPDATE || ask->op == NC_OP_CLOSE) {
             errno = kept;
             return 0;
         }
         say(down, sizeof down - 1);
     } else if (reply.answer.verdict != NC_DENY) {
-        if (!guest)
+        if (!guest) {
             remember_scope(reply.text, reply.answer.scope_size);
-        if (!guest && (reply.answer.record.flags & NC_NO_UPDATES))
-            asks_no_updates = 1;
+            if (reply.answer.record.flags & NC_NO_UPDATES)
+                asks_no_updates = 1;
+            if (reply.answer.verdict == NC_HOLD && ask->version)
+                nc_hold(ask->version);
+            if (nc_unlikely(nc_refusals) && ask->version && lifts(ask->op))
+                forget_refusal(ask->version);
+        }
         errno = kept;
         return 0;
     } else {

@@ -312,6 +312,23 @@ put(char *out, const char *text, size_t size)
 }
 
 void *
+nc_carried_record(const struct nc_launch *launch, size_t *size)
+{
+    size_t session = strlen(launch->session), outer = strlen(launch->outer);
+    *size = (sizeof(struct nc_shown) + session + outer + 7) & ~(size_t)7;
+    struct nc_shown *record = nc_alloc(*size);
+    record->record = (struct nc_record){.size = (uint32_t)*size,
+                                        .version = NC_VERSION,
+                                        .type = NC_SHOWN,
+                                        .flags = NC_CARRIED};
+    record->session_size = (uint16_t)session;
+    record->command_size = (uint16_t)outer;
+    put(put((char *)(record + 1), launch->session, session), launch->outer,
+        outer);
+    return record;
+}
+
+void *
 nc_command_record(const struct nc_launch *launch, pid_t pid, unsigned flags,
                   size_t *size)
 {

@@ -154,6 +154,17 @@ count(int fd, struct nc_description *of, ssize_t got)
         count(fd, of, got);                \
     return got
 
+/* The same where `bytes` may have come from the agent's child. */
+#define TAKEN_IN(call, take)                      \
+    struct nc_description *of = watch(fd);        \
+    ssize_t got = call;                           \
+    if (of) {                                     \
+        count(fd, of, got);                       \
+        if (of->kind == NC_CHANNEL && of->intake) \
+            take;                                 \
+    }                                             \
+    return got
+
 #define COUNTED_AT(call)                                  \
     struct nc_description *of = watch(fd);                \
     ssize_t got = call;                                   \
@@ -164,7 +175,7 @@ count(int fd, struct nc_description *of, ssize_t got)
 NC_EXPORT ssize_t
 read(int fd, void *out, size_t size)
 {
-    COUNTED(REAL(read)(fd, out, size));
+    TAKEN_IN(REAL(read)(fd, out, size), nc_intake(of, out, got));
 }
 
 NC_ALSO(ssize_t, __read, (int, void *, size_t), read);
@@ -172,13 +183,14 @@ NC_ALSO(ssize_t, __read, (int, void *, size_t), read);
 NC_EXPORT ssize_t
 __read_chk(int fd, void *out, size_t size, size_t room)
 {
-    COUNTED(REAL(__read_chk)(fd, out, size, room));
+    TAKEN_IN(REAL(__read_chk)(fd, out, size, room), nc_intake(of, out, got));
 }
 
 NC_EXPORT ssize_t
 readv(int fd, const struct iovec *parts, int many)
 {
-    COUNTED(REAL(readv)(fd, parts, many));
+    TAKEN_IN(REAL(readv)(fd, parts, many),
+             nc_intake_parts(of, parts, many, got));
 }
 
 NC_EXPORT ssize_t

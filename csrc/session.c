@@ -265,6 +265,8 @@ nc_find_session(struct nc_launch *launch, const char *given)
 
     /* What a command inside of a command prints reaches the agent only as far
      * as the outer one lets it through: it is no command of its own. */
+    if (inside && !strncmp(command, "agent-", 6) && strchr(command, '.'))
+        snprintf(launch->outer, sizeof launch->outer, "%s", command);
     launch->nested = inside && !strncmp(command, "cmd-", 4);
     if (launch->nested) {
         launch->pumped = false;

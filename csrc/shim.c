@@ -49,6 +49,12 @@ boot_read(int fd, void *out, size_t size)
     return nc_raw(read, fd, out, size);
 }
 
+static ssize_t
+boot_write(int fd, const void *bytes, size_t size)
+{
+    return nc_raw(write, fd, bytes, size);
+}
+
 static long
 boot_unavailable(void)
 {
@@ -68,6 +74,8 @@ boot_function(enum nc_hook hook)
         return (void *)boot_openat;
     case NC_HOOK_read:
         return (void *)boot_read;
+    case NC_HOOK_write:
+        return (void *)boot_write;
     case NC_HOOK_close:
         return (void *)nc_raw_close;
     case NC_HOOK_mmap:
@@ -167,6 +175,8 @@ void
 nc_settle(enum nc_moment moment)
 {
     int kept = errno;
+    if (nc_unlikely(nc_holds) && moment >= NC_AT_EXEC)
+        nc_held_settle(moment);
     nc_maps_settle(moment);
     tell_all(NC_FILE, moment);
     tell_all(NC_CHANNEL, moment);
@@ -260,6 +270,8 @@ start(int arguments, char **argv, char **environment)
                   nc_environment_get("NOCLOBBER_SKIP"));
     nc_process.active = 1;
     nc_note_inherited();
+    if (nc_unlikely(nc_environment_get("NOCLOBBER_AGENT") != NULL))
+        nc_agent_start();
     errno = kept;
 }
 

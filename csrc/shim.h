@@ -79,6 +79,8 @@ extern struct nc_process {
     int read_only;       /* nothing under a root may change */
     int asks_git;        /* git may start when the daemon says so */
     uint64_t pump[2];    /* inodes of the pipes that lead to the agent */
+    int agent;           /* the agent's own process */
+    int beside;          /* a tool that a program on the way to it started */
     int arguments;
     char **argv;           /* the program may move its pointers about, */
     const char *words;     /* but hardly the text that they began with, */
@@ -184,10 +186,11 @@ void nc_version_from(struct nc_version *out, const struct stat *st);
 int nc_stat(int fd, struct stat *out); /* raw, errno kept on success */
 void nc_note_open(int fd, int dirfd, const char *path, int flags, int made);
 void nc_note_folder(int fd, struct nc_description *of); /* it is one */
-void nc_note_close(int fd); /* before the real close */
+/* Before the real close. -1: what was written was refused. */
+int nc_note_close(int fd);
 void nc_note_dup(int from, int to);
 struct nc_description *nc_look(int fd); /* an unknown one is examined */
-void nc_retire(int fd, struct nc_description *gone);
+int nc_retire(int fd, struct nc_description *gone); /* as nc_note_close */
 void nc_note_inherited(void); /* descriptors 0 to 2 at start */
 void nc_tell(int fd, struct nc_description *of, enum nc_moment moment);
 void nc_channel_tell(int fd, struct nc_description *of,
@@ -202,6 +205,39 @@ void nc_maps_forget(void);
 
 /* What stdio still holds of files that are followed (streams.c). */
 void nc_streams_flush(void);
+
+/* ---- the agent's own process (agent.c, intake.c, held.c) ------------ */
+
+void nc_agent_start(void);
+/* Inodes of what a program that is started will print to, 0: of no interest. */
+struct nc_outputs {
+    uint64_t way[2];
+};
+/* Is a program, which gets this environment, another one than the agent? */
+int nc_leaves_agent(char *const *given, int is_spawn);
+/* `NOCLOBBER_COMMAND=...` for it, in `out` of NC_CHILD_ROOM bytes. 0: the
+ * name that it has. */
+int nc_child_command(char *out, const struct nc_outputs *outputs);
+#define NC_CHILD_ROOM 256
+
+/* What the agent takes in from its children is what they showed it. */
+void nc_intake_begin(int fd, struct nc_description *of, const struct stat *st);
+void nc_intake(struct nc_description *of, const void *bytes, ssize_t got);
+void nc_intake_parts(struct nc_description *of, const struct iovec *parts,
+                     int many, ssize_t got);
+void nc_intake_tell(struct nc_description *of, int is_last);
+void nc_intake_end(struct nc_description *of);
+void nc_intake_forked(struct nc_description *of);
+uint64_t nc_way_of(int fd); /* an output's inode as both its ends know it */
+
+/* Files that the daemon looks at once more when they are closed. */
+extern int nc_holds;
+void nc_hold(const struct nc_version *version);
+void nc_hold_drop(const struct nc_version *version);
+void nc_holds_forget(void);
+/* -1: refused, and the old content stands in it again. */
+int nc_held_closing(int fd, const struct nc_description *of);
+void nc_held_settle(enum nc_moment moment);
 
 /* ---- replacing (opens.c, replaces.c, tree.c, deletes.c) ------------- */
 
@@ -283,7 +319,10 @@ size_t nc_environment_size(char *const *given);
  * and `text`; or `given` itself. The stack is the only memory: a vfork child
  * comes here. */
 char *const *nc_environment(char *const *given, char **room, char *text);
-#define NC_PRELOAD_ROOM 4096 /* bytes of `text` */
+/* The same for a program that is spawned, with outputs of its own. */
+char *const *nc_environment_of(char *const *given, char **room, char *text,
+                               const struct nc_outputs *outputs);
+#define NC_PRELOAD_ROOM (4096 + NC_CHILD_ROOM) /* bytes of `text` */
 void nc_before_exec(void);
 void nc_before_spawn(void);
 

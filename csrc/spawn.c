@@ -4,6 +4,19 @@
 
 #include "shim.h"
 
+/* What was judged. It is another program that writes it. */
+static void
+let_go(int fd)
+{
+    struct stat st;
+    struct nc_version version;
+    if (nc_unlikely(nc_holds) && !nc_stat(fd, &st)) {
+        nc_version_from(&version, &st);
+        nc_hold_drop(&version);
+    }
+    nc_raw_close(fd);
+}
+
 #ifdef __GLIBC__
 /* As glibc has laid them out since 2.3 (posix/spawn_int.h). */
 struct action {
@@ -15,11 +28,15 @@ struct action {
             int flags;
             mode_t mode;
         } open;
+        struct {
+            int from;
+            int to;
+        } dup2;
         char *path; /* of chdir */
         int fd;     /* of fchdir */
     } of;
 };
-enum { ACTION_OPEN = 2, ACTION_CHDIR = 3, ACTION_FCHDIR = 4 };
+enum { ACTION_DUP2 = 1, ACTION_OPEN = 2, ACTION_CHDIR = 3, ACTION_FCHDIR = 4 };
 
 struct actions {
     int allocated;
@@ -55,12 +72,31 @@ judge(const posix_spawn_file_actions_t *given, int *starts_in)
             refused = nc_may_empty(folder, at->of.open.path, link, sizeof link,
                                    &held);
             if (held >= 0)
-                nc_raw_close(held);
+                let_go(held);
         }
     }
     *starts_in = folder;
     errno = kept;
     return refused ? EPERM : 0;
+}
+
+/* Which descriptors of ours 1 and 2 will be; -1: neither. */
+static void
+redirect(const posix_spawn_file_actions_t *given, int from[2])
+{
+    const struct actions *actions = (const struct actions *)(const void *)given;
+    for (int i = 0; actions && i < actions->used; i++) {
+        const struct action *at = &actions->list[i];
+        if (at->tag == ACTION_DUP2 &&
+            (at->of.dup2.to == 1 || at->of.dup2.to == 2))
+            from[at->of.dup2.to - 1] =
+                at->of.dup2.from == 1 || at->of.dup2.from == 2
+                    ? from[at->of.dup2.from - 1]
+                    : at->of.dup2.from;
+        else if (at->tag == ACTION_OPEN &&
+                 (at->of.open.fd == 1 || at->of.open.fd == 2))
+            from[at->of.open.fd - 1] = -1;
+    }
 }
 #else
 /* musl keeps a list, newest first (src/process/fdop.h). */
@@ -70,7 +106,7 @@ struct action {
     mode_t mode;
     char path[];
 };
-enum { ACTION_OPEN = 3 };
+enum { ACTION_DUP2 = 2, ACTION_OPEN = 3 };
 
 static int
 judge(const posix_spawn_file_actions_t *given, int *starts_in)
@@ -89,10 +125,29 @@ judge(const posix_spawn_file_actions_t *given, int *starts_in)
             continue;
         refused = nc_may_empty(AT_FDCWD, at->path, link, sizeof link, &held);
         if (held >= 0)
-            nc_raw_close(held);
+            let_go(held);
     }
     errno = kept;
     return refused ? EPERM : 0;
+}
+
+/* Which descriptors of ours 1 and 2 will be; -1: neither. */
+static void
+redirect(const posix_spawn_file_actions_t *given, int from[2])
+{
+    const struct action *at = given ? given->__actions : NULL;
+    while (at && at->next)
+        at = at->next;
+    for (; at; at = at->prev) {
+        if (at->fd != 1 && at->fd != 2)
+            continue;
+        if (at->cmd == ACTION_DUP2)
+            from[at->fd - 1] = at->srcfd == 1 || at->srcfd == 2
+                                   ? from[at->srcfd - 1]
+                                   : at->srcfd;
+        else if (at->cmd == ACTION_OPEN)
+            from[at->fd - 1] = -1;
+    }
 }
 #endif
 
@@ -118,6 +173,21 @@ judge_all(const posix_spawn_file_actions_t *actions, const char *path,
     return refused;
 }
 
+/* What the program will print to, as far as its agent wants to know. */
+static struct nc_outputs
+outputs_of(const posix_spawn_file_actions_t *actions)
+{
+    struct nc_outputs found = {{0, 0}};
+    if (nc_likely(!nc_process.agent))
+        return found;
+    int kept = errno, from[2] = {1, 2};
+    redirect(actions, from);
+    for (int i = 0; i < 2; i++)
+        found.way[i] = from[i] >= 0 ? nc_way_of(from[i]) : 0;
+    errno = kept;
+    return found;
+}
+
 #define SPAWN(name, search)                                             \
     if (!nc_process.active || (given && !nc_readable(given)))           \
         return REAL(name)(pid, path, actions, attributes, argv, given); \
@@ -127,7 +197,9 @@ judge_all(const posix_spawn_file_actions_t *actions, const char *path,
     nc_before_spawn();                                                  \
     char *room[nc_environment_size(given)];                             \
     char preload[NC_PRELOAD_ROOM];                                      \
-    char *const *environment = nc_environment(given, room, preload);    \
+    const struct nc_outputs outputs = outputs_of(actions);              \
+    char *const *environment =                                          \
+        nc_environment_of(given, room, preload, &outputs);              \
     return REAL(name)(pid, path, actions, attributes, argv,             \
                       (char **)environment)
 

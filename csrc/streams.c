@@ -214,14 +214,14 @@ watch_stream(FILE *stream, int *fd)
 NC_EXPORT int
 fclose(FILE *stream)
 {
-    int fd;
+    int fd, refused = 0;
     struct nc_description *of = watch_stream(stream, &fd);
     if (of) {
         int kept = errno;
         if (of->kind == NC_CHANNEL || (of->flags & NC_WRITER))
             fflush(stream); /* what is reported is what was written */
         of->stream = NULL;  /* other descriptors may keep `of` */
-        nc_note_close(fd);
+        refused = nc_note_close(fd);
         errno = kept;
     } else if (nc_process.active && stream && !nc_is_guest()) {
         int kept = errno;
@@ -230,7 +230,12 @@ fclose(FILE *stream)
             nc_note_close(fd);
         errno = kept;
     }
-    return REAL(fclose)(stream);
+    int result = REAL(fclose)(stream);
+    if (nc_unlikely(refused) && !result) {
+        errno = EPERM;
+        return EOF;
+    }
+    return result;
 }
 
 /* ---- samples ------------------------------------------------------- */

@@ -91,7 +91,8 @@ nc_note_open(int fd, int dirfd, const char *path, int flags, int made)
     enum nc_area area = NC_AREA_ROOT;
     if (!is_read || !nc_area_at_once(dirfd, path))
         area = nc_area_of_open(dirfd, path, fd, where, &size);
-    if (area != NC_AREA_ROOT && !(flags & O_DIRECTORY)) {
+    if (area != NC_AREA_ROOT && !(flags & O_DIRECTORY) &&
+        !(nc_process.agent && area == NC_AREA_ELSE)) {
         nc_fd_set(fd, NC_NOTHING);
         errno = kept;
         return;
@@ -150,10 +151,14 @@ examine(int fd, int ask_path)
         return NC_NOTHING; /* no such descriptor; keep it unknown */
     if (S_ISFIFO(st.st_mode) && leads_to_the_agent(&st)) {
         of = NC_NOTHING;
-    } else if (S_ISFIFO(st.st_mode)) {
+    } else if (S_ISFIFO(st.st_mode) ||
+               (nc_process.agent && !S_ISREG(st.st_mode) &&
+                !S_ISDIR(st.st_mode) && nc_way_of(fd))) { /* the agent's */
         of = nc_description_new(NC_CHANNEL);
         if (of)
             of->version.ino = (uint64_t)st.st_ino;
+        if (of && nc_process.agent)
+            nc_intake_begin(fd, of, &st);
     } else if (S_ISDIR(st.st_mode)) {
         enum nc_area area = nc_area_of_fd(fd, where, &size);
         of = nc_description_new(NC_FOLDER);
@@ -238,7 +243,8 @@ is_of_interest(int fd, struct nc_description *of)
         of->area = nc_area_of_fd(fd, where, &size);
         keep_path(of, where, size);
     }
-    return of->area == NC_AREA_ROOT;
+    return of->area == NC_AREA_ROOT ||
+           (nc_process.agent && of->area == NC_AREA_ELSE);
 }
 
 static void
@@ -318,34 +324,39 @@ nc_tell(int fd, struct nc_description *of, enum nc_moment moment)
 
 /* ---- closing ------------------------------------------------------- */
 
-void
+int
 nc_retire(int fd, struct nc_description *gone)
 {
     int kept = errno;
+    int refused = nc_unlikely(nc_holds) ? nc_held_closing(fd, gone) : 0;
+    if (refused) /* what stands in it is not our writing */
+        gone->flags &= ~(uint32_t)NC_WRITER;
+    if (gone->intake)
+        nc_intake_end(gone);
     nc_tell(fd, gone, NC_AT_CLOSE);
     if ((gone->kind == NC_FILE && (gone->flags & NC_WRITER)) ||
         (gone->kind == NC_CHANNEL && nc_has_news()))
         nc_flush();
     nc_description_free(gone);
     errno = kept;
+    return refused;
 }
 
-void
+int
 nc_note_close(int fd)
 {
     if (!nc_process.active || nc_is_guest())
-        return;
+        return 0;
     struct nc_description *of = nc_fd_get(fd);
     if (of == NC_NOTHING || of == NC_UNKNOWN) {
         if (nc_unlikely(nc_socket_is(fd)))
             nc_socket_lost(fd);
         if (of == NC_NOTHING)
             nc_fd_set(fd, NC_UNKNOWN);
-        return;
+        return 0;
     }
     if (of->kind == NC_FILE && (of->flags & NC_STREAM))
         nc_sample(fd, of);
     struct nc_description *gone = nc_fd_set(fd, NC_UNKNOWN);
-    if (gone)
-        nc_retire(fd, gone);
+    return gone ? nc_retire(fd, gone) : 0;
 }

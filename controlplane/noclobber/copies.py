@@ -99,7 +99,7 @@ class Copies:
                     yield found, path
 
     def _names(self, image: Image) -> Iterator[bytes]:
-        command = self._ledger.commands.get(image.command)
+        command = self._ledger.command_of(image)
         home = os.path.dirname(self._path)  # noqa: PTH120 (bytes)
         places = [command.cwd] if command and command.cwd else []
         for word in image.argv[1:]:

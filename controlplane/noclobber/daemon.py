@@ -44,7 +44,7 @@ _NOTHING_THERE = -errno.EAGAIN
 _receive = C.nc_receive_piece
 _QUESTION: int = C.NC_QUESTION
 _ADOPT: int = C.NC_ADOPT
-_ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC}
+_ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC, C.NC_WHO}
 
 
 def log(text: str) -> None:
@@ -242,6 +242,8 @@ class Daemon:
             elif kind == C.NC_EXEC:
                 done = self._sender(connection)
                 self._guard.host.starts(connection.speaker, record, fds, done)
+            elif kind == C.NC_WHO:
+                self._send(connection, self._guard.who(connection.speaker, record))
             else:
                 reply = self._guard.request(connection.speaker, record, fds, self.stop)
                 self._send(connection, reply)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 
 from noclobber import wire
-from noclobber.ledger import KEY_SIZE, Edit, Key, Replaced
+from noclobber.ledger import KEY_SIZE, Edit, Key, Replaced, Stamp
 
 _REPLACED = struct.Struct("=QHB")  # token, op, what was known
 _EDIT = struct.Struct("=HH")  # lengths of the command and of the snapshot's name
@@ -38,3 +38,8 @@ def unpacked_edit(data: bytes) -> tuple[Key, Edit]:
     sizes = _EDIT.unpack_from(data, at)
     command, name = wire.strings(data, at + _EDIT.size, len(data), sizes)
     return data[:KEY_SIZE], Edit(command, data[KEY_SIZE:at], name.decode())
+
+
+def unpacked_version(data: bytes) -> tuple[Key, Stamp]:
+    """A version, packed by joining its two parts."""
+    return data[:KEY_SIZE], data[KEY_SIZE:]

@@ -17,7 +17,7 @@ from noclobber import voice, voice_lists
 from noclobber.attest import VIEW_LINES, VIEW_SHARE, Spool
 from noclobber.cmdline import given
 from noclobber.coverage import Coverage
-from noclobber.ledger import Command, Key, Ledger, Stamp, size_of
+from noclobber.ledger import Command, Key, Ledger, Stamp, printed_as, size_of
 
 FEW = 3  # files; of what a command printed that read more, nobody can tell whose it was
 
@@ -48,10 +48,10 @@ class Evidence:
         self._size = 0  # bytes that were given to it
         self._indexed: dict[bytes, _Indexed] = {}
 
-    def shown(self, content: bytes, but: bytes | None = None) -> Coverage:
-        """The ranges of `content` that were printed, by any command but one."""
+    def shown(self, content: bytes, but: frozenset[bytes] = frozenset()) -> Coverage:
+        """The ranges of `content` that were printed, by any command but those."""
         self.take_in()
-        return tuple(self._spool.seen(content, self._pieces(self._indexed.keys() - {but})))
+        return tuple(self._spool.seen(content, self._pieces(self._indexed.keys() - but)))
 
     def viewed(self, content: bytes, commands: Iterable[bytes]) -> bool:
         """Whether these commands printed a view of `content`."""
@@ -101,10 +101,11 @@ class Evidence:
         """The commands one of whose processes read one of these files."""
         images = self._ledger.images
         return {
-            images[read.token].command
+            ident
             for key in keys
             for read in self._ledger.reads(key)
             if read.ranges and read.token in images
+            for ident in printed_as(images[read.token].command)
         }
 
     def saw_other_version(self, keys: Iterable[Key], key: Key, stamp: Stamp) -> bool:
@@ -122,7 +123,7 @@ class Evidence:
         return False
 
     def _printed_much(self, ident: bytes, size: int) -> bool:
-        printed = b"".join(self._printed(ident))
+        printed = b"".join(piece for way in printed_as(ident) for piece in self._printed(way))
         if not printed or len(self._files_of(ident)) > FEW:
             return False
         return printed.count(b"\n") >= VIEW_LINES or len(printed) * VIEW_SHARE >= size
@@ -139,9 +140,9 @@ class Evidence:
         return command.printed() if command else []
 
 
-def is_interactive(command: Command) -> bool:
-    """Whether the command is a shell that is told what to do as it goes."""
-    words = [os.fsdecode(word) for word in command.argv]
+def is_interactive(argv: Iterable[bytes]) -> bool:
+    """Whether the words start a shell that is told what to do as it goes."""
+    words = [os.fsdecode(word) for word in argv]
     if not words:
         return False
     name = voice.program_name(voice.Program(0, "", tuple(words)))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import stat as modes
+from itertools import pairwise
 from typing import NamedTuple
 
-from noclobber import coverage, origins
+from noclobber import coverage, cuts, origins
 from noclobber.copies import Copies
 from noclobber.coverage import Coverage
 from noclobber.evidence import is_interactive
@@ -19,7 +20,7 @@ from noclobber.files import CONTENT_LIMIT, content_of, identity, open_files, rea
 from noclobber.gitguard import git_holds
 from noclobber.guarded import Guarded
 from noclobber.holding import Holding, Origin
-from noclobber.ledger import Image, Key, Stamp
+from noclobber.ledger import Image, Key, Stamp, is_taken_in, printed_as
 from noclobber.lineage import Lineage
 from noclobber.once import once
 from noclobber.overrides import Override
@@ -28,7 +29,7 @@ from noclobber.report import Extent, extent
 from noclobber.rule import Kind
 from noclobber.session import Session
 from noclobber.voice import Walk
-from noclobber.walks import Walks, kind
+from noclobber.walks import Walks, chain_of, kind
 from noclobber.wire import C
 
 TEXT_PROBE = 8192  # bytes; a NUL among them makes it binary
@@ -62,14 +63,16 @@ class Gathered:
         image: Image,
         guarded: Guarded,
         deleted: tuple[Key, Stamp] | None = None,
+        new: bytes | None = None,
     ) -> None:
         self.asked = asked
         self.session = session
         self.image = image
         self.guarded = guarded
         self.stat = os.fstat(asked.fd)
-        # Of what was deleted `asked.fd` is open on the kept content.
+        # Of what is gone already `asked.fd` is open on the kept content.
         self.key, self.stamp = deleted or identity(self.stat)
+        self._new = new
         self.size = self.stat.st_size
 
     # The rows' facts.
@@ -147,7 +150,33 @@ class Gathered:
 
     @once
     def transform(self) -> bool:
-        return coverage.covers(self.lineage_read, self.asked.start, self.asked.end)
+        read = self.lineage_read
+        if self.image.agent and self.grade == "read":
+            read = coverage.union(read, self.read)
+        return coverage.covers(read, self.asked.start, self.asked.end)
+
+    @property
+    def cut(self) -> bool:
+        return bool(self.lost)
+
+    @once
+    def lost(self) -> Coverage:
+        """What the agent's own process leaves out of T, by all evidence unseen:
+        it writes a cut back."""
+        old, new = self.content, self._replacing
+        if not self.image.agent or not self.text or old is None or new is None:
+            return coverage.NOTHING
+        return coverage.subtract(cuts.lost(old, new), self._evident)
+
+    @property
+    def _replacing(self) -> bytes | None:
+        """What takes T's place; None where it is not there yet."""
+        asked = self.asked
+        if asked.source_fd is not None:
+            return content_of(asked.source_fd, os.fstat(asked.source_fd).st_size)
+        if asked.op == C.NC_OP_SHRINK and asked.start:
+            return (self.content or b"")[: asked.start]
+        return self._new
 
     @property
     def override(self) -> bool:
@@ -172,6 +201,8 @@ class Gathered:
 
     @once
     def viewed(self) -> bool:
+        if self.image.agent and self.lineage_read:
+            return True  # its own Read tool showed some of it
         ledger, evidence = self.session.ledger, self.guarded.evidence
         stood = ledger.past(self.key, self.asked.path)
         if self.grade == "read":
@@ -249,7 +280,10 @@ class Gathered:
     @once
     def holding(self) -> Holding:
         return Holding(
-            self.session.ledger, origins.origin, self.grade == "read", self._own_command or b""
+            self.session.ledger,
+            origins.origin,
+            self.grade == "read",
+            self.image.command if self._own_command else b"",
         )
 
     @once
@@ -276,18 +310,39 @@ class Gathered:
         return self.session.ledger.read_by(told, self.key, self.stamp) if told else ()
 
     @once
-    def _own_command(self) -> bytes | None:
+    def _own_command(self) -> frozenset[bytes] | None:
         """W's command, where what it printed itself is no evidence for a text
         that it was given."""
-        command = self.session.ledger.commands.get(self.image.command)
-        if command is None or not command.text or is_interactive(command):
+        commands = self.session.ledger.commands
+        own = printed_as(self.image.command)
+        if not any(ident in commands and commands[ident].text for ident in own):
             return None
-        return command.id
+        if is_interactive(self._told_to):
+            return None
+        return own
+
+    @property
+    def _told_to(self) -> tuple[bytes, ...]:
+        """The words of W's command; of a child of the agent: its own."""
+        ledger = self.session.ledger
+        command = ledger.command_of(self.image)
+        if not is_taken_in(self.image.command):
+            return command.argv if command else ()
+        agents = {ledger.images[token].pid for token in ledger.agents}
+        chain = chain_of(self.session, self.image, self.asked.pid)
+        for below, program in pairwise(chain):
+            if program.pid in agents:
+                return tuple(map(os.fsencode, below.argv))
+        return ()
 
     @once
     def seen(self) -> Coverage:
         """What the agent knew of T when W was told what to do: by the grade in
-        force, and as its author."""
+        force, and as its author. What its own process read proves nothing of
+        what it was told; that it writes a line back does."""
+        if self.image.agent:
+            kept = coverage.gaps(self.lost, 0, self.size) if self.lost else coverage.NOTHING
+            return coverage.union(self._evident, kept)
         if self.grade == "read":
             return coverage.union(self.read, self.authored)
         shown = self.shown
@@ -297,13 +352,20 @@ class Gathered:
         return coverage.union(shown, self.authored)
 
     @once
+    def _evident(self) -> Coverage:
+        """What the session was shown of T, by whatever way, and what it wrote."""
+        return coverage.union(self.shown, self.authored)
+
+    @once
     def lineage(self) -> Lineage:
         return Lineage(self.session.ledger, self.key, self.size)
 
     @once
     def behind(self) -> frozenset[int]:
         """Tokens of the images whose reading stands behind W."""
-        tokens = self.lineage.of([self.image.token])
+        ledger = self.session.ledger
+        one = ledger.agents if self.image.agent else (self.image.token,)
+        tokens = self.lineage.of(one)
         if self.asked.source_fd is not None:
             source: tuple[Key, Stamp] = identity(os.fstat(self.asked.source_fd))
             tokens |= self.lineage.of_source(*source)

@@ -70,11 +70,21 @@ def open_files(pid: int) -> list[tuple[str, os.stat_result]]:
 
 def reads_through(fdinfo: str) -> bool:
     """Whether a descriptor is open for reading."""
+    return _access(fdinfo) in (os.O_RDONLY, os.O_RDWR)
+
+
+def writes_through(fdinfo: str) -> bool:
+    """Whether a descriptor is open for writing."""
+    return _access(fdinfo) in (os.O_WRONLY, os.O_RDWR)
+
+
+def _access(fdinfo: str) -> int:
+    """O_RDONLY and its like; -1 where the descriptor is gone."""
     try:
         with open(fdinfo) as file:  # noqa: PTH123
             for line in file:
                 if line.startswith("flags:"):
-                    return int(line.split()[1], 8) & os.O_ACCMODE != os.O_WRONLY
+                    return int(line.split()[1], 8) & os.O_ACCMODE
     except (OSError, ValueError, IndexError):
         pass
-    return False
+    return -1

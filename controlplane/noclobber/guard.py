@@ -16,14 +16,27 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from noclobber import agents, entries, reasons, report, rule, tombs, wire
 from noclobber import config as configs
-from noclobber import entries, reasons, report, rule, tombs, wire
 from noclobber.deletions import Deletions, outlives_git
 from noclobber.export import Export
 from noclobber.facts import Gathered, Question
+from noclobber.files import identity
 from noclobber.guarded import Guarded
+from noclobber.holds import Holds
 from noclobber.hostguard import HostGuard
-from noclobber.journal import EDIT, HOST, OVERRIDE, RECORDS, REPLACED, TAKEN, TOMB, Entry, Journal
+from noclobber.journal import (
+    AGAIN,
+    EDIT,
+    HOST,
+    OVERRIDE,
+    RECORDS,
+    REPLACED,
+    TAKEN,
+    TOMB,
+    Entry,
+    Journal,
+)
 from noclobber.keeping import Keeper, Kept
 from noclobber.ledger import Edit, Image, Replaced
 from noclobber.overrides import Override, Overrides, is_inside
@@ -79,6 +92,7 @@ class Guard:
         self._start()
         self.sessions.live = System()
         self._deletions = Deletions(self.keeper.store, Page(runtime / TOMBS))
+        self._holds = Holds(self.keeper.store)
         self._show_tombs()
 
     # What the daemon's loop asks for.
@@ -124,28 +138,48 @@ class Guard:
         image.asked += 1
         if op == C.NC_OP_CREATE:
             return self._created(speaker, asked, ident)
+        if op == C.NC_OP_CLOSE:
+            return self._closed(speaker, asked, ident)
+        if op in _IN_PLACE and image.agent and self._holds.has(session, asked.fd):
+            return wire.answer(ident, C.NC_HOLD, 6)
         facts = Gathered(asked, session, image, self.guarded(session))
         if op == C.NC_OP_CHANGE:
             return self.host.changes(facts, ident)
         ruling = _TABLES.get(op, rule.decide)(facts)
         if session.host.files and self.host.forbids(facts, ruling):
             ruling = Ruling(Verdict.DENY, BESIDE)
-        text = b""
+        text, snapshot = b"", ""
         if ruling.verdict is not Verdict.ALLOW or outlives_git(facts, ruling):
             ruling, receipt = self._record(facts, ruling)
             text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
+            snapshot = receipt.snapshot
             if op == C.NC_OP_DELETE and ruling.verdict is not Verdict.DENY:
-                self._laid(speaker, facts, receipt.snapshot)
+                self._laid(speaker, facts, snapshot)
             elif op == C.NC_OP_UPDATE:
-                self._edited(speaker, facts, receipt.snapshot)
+                self._edited(speaker, facts, snapshot)
         self.answers[ruling.verdict] += 1
         if ruling.verdict is Verdict.DENY:
             self.commit()  # what it rests on must outlive this daemon
         elif ruling.row >= 3:
             self._replaced(speaker, facts, ruling)
+        verdict = ruling.verdict.value
+        if self._holds.wants(facts, ruling):
+            verdict = self._holds.add(facts, asked.fd, snapshot)
         knows = op == C.NC_OP_UPDATE and facts.kind is Kind.DRIVEN
         flags = C.NC_NO_UPDATES if knows else 0
-        return wire.answer(ident, ruling.verdict, ruling.row, facts.scope, text, flags)
+        return wire.answer(ident, verdict, ruling.row, facts.scope, text, flags)
+
+    def who(self, speaker: Speaker, record: bytes) -> bytes:
+        """The answer to a program that asks whether it is the agent. Raises
+        WireError."""
+        size, _ = wire.WHO.unpack_from(record)[4:]
+        (wanted,) = wire.strings(record, wire.WHO.size, len(record), [size])
+        image, session = speaker.image, speaker.session
+        if image is None or session is None:
+            raise WireError("a question before the hello")
+        command = session.ledger.command_of(image)
+        started = command is not None and command.pid == image.pid
+        return wire.answer(0, agents.role_of(image, wanted, started=started), 0)
 
     def request(
         self, speaker: Speaker, record: bytes, fds: list[int], stop: Callable[[], None]
@@ -263,7 +297,7 @@ class Guard:
             lambda about, deleted: Gathered(about, session, image, self.guarded(session), deleted),
         )
         self.answers[ruling.verdict] += 1
-        text = b""
+        text, verdict = b"", ruling.verdict.value
         if facts is not None:
             tomb = session.ledger.tombs.pop(asked.path)
             if ruling.verdict is not Verdict.ALLOW:
@@ -271,9 +305,36 @@ class Guard:
                 text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
             if ruling.verdict is not Verdict.DENY:
                 self._replaced(speaker, facts, ruling)
+                if asked.source_fd is None and self._holds.wants(facts, ruling):
+                    verdict = self._holds.add(facts, asked.fd, tomb.snapshot)
             self._journal(speaker, TAKEN, asked.path)
             self._show_tombs()
-        return wire.answer(ident, ruling.verdict, ruling.row, b"", text)
+        return wire.answer(ident, verdict, ruling.row, b"", text)
+
+    def _closed(self, speaker: Speaker, asked: Question, ident: int) -> bytes:
+        """The answer where the agent's process closes what it wrote anew."""
+        image, session = speaker.image, speaker.session
+        assert image is not None and session is not None
+        key, _ = identity(os.fstat(asked.fd))
+        facts, ruling, trouble = self._holds.judge(
+            asked,
+            session,
+            key,
+            lambda about, old, new: Gathered(
+                about, session, image, self.guarded(session), old, new
+            ),
+        )
+        text = b""
+        if facts is not None and ruling.verdict is Verdict.DENY:
+            self.answers[ruling.verdict] += 1
+            text = self._record(facts, ruling, trouble=trouble)[1].reason.encode()
+            if not trouble:
+                now = identity(os.fstat(asked.fd))
+                session.ledger.stands_again(*now)
+                self._journal(speaker, AGAIN, b"".join(now))
+            self.commit()
+        verdict = Verdict.DENY if text else Verdict.ALLOW
+        return wire.answer(ident, verdict.value, ruling.row, b"", text)
 
     def _edited(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
         """A file is open for writing in place: its content may have to go back."""
@@ -322,6 +383,8 @@ class Guard:
                     session.ledger.tombs.pop(entry.data, None)
                 elif entry.kind == HOST:
                     session.host.replay(entry.data)
+                elif entry.kind == AGAIN:
+                    session.ledger.stands_again(*entries.unpacked_version(entry.data))
         finally:
             self.sessions.live = live
 
@@ -356,7 +419,7 @@ class Guard:
         self._journal(speaker, REPLACED, entries.packed(what))
 
     def _record(
-        self, facts: Gathered, ruling: Ruling, kept: Kept | None = None
+        self, facts: Gathered, ruling: Ruling, kept: Kept | None = None, trouble: str = ""
     ) -> tuple[Ruling, Receipt]:
         """Keeps the old content where that is the verdict and it is not `kept`
         already, and writes the receipt, whose `reason` is the message for a
@@ -373,7 +436,7 @@ class Guard:
                 kept, failure = Kept(), f"{error.strerror}: {error.filename}"
                 if asked.op != C.NC_OP_UPDATE:
                     ruling = Ruling(Verdict.DENY, NOT_KEPT)
-        note = " ".join(filter(None, (failure, kept.note, self.configs.trouble)))
+        note = " ".join(filter(None, (trouble, failure, kept.note, self.configs.trouble)))
         if ruling == Ruling(Verdict.DENY, NOT_KEPT):
             reason = report.not_kept(asked.path, reasons.OPS[asked.op], failure)
         else:

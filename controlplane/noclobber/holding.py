@@ -83,7 +83,7 @@ class Holding:
             return True
         found = self.held(key, stamp)
         if self._reads_count:
-            found = coverage.union(found, facts.read_by(None, key, stamp))
+            found = coverage.union(found, facts.read_by(facts.readers, key, stamp))
         return coverage.covers(found, 0, size_of(stamp))
 
     def _walk(self, key: Key, stamp: Stamp) -> Coverage:

@@ -81,11 +81,8 @@ class Keeper:
                 name = self.store.keep(asked.fd)
                 if name == edit.snapshot:
                     return Kept()
-                path = f"/proc/self/fd/{asked.fd}"
-                with open(path, "r+b") as file:  # noqa: PTH123 (a descriptor's)
-                    placing.fill(old.fileno(), file.fileno())
-                    mtime = version_of(facts.key, edit.stamp).mtime
-                    os.utime(file.fileno(), ns=(mtime, mtime))
+                mtime = version_of(facts.key, edit.stamp).mtime
+                placing.put_back(old.fileno(), asked.fd, mtime)
         except OSError as error:
             return Kept(note=f"What it held before could not be put back: {error.strerror}.")
         return Kept(name, attributes_of(asked.fd), PUT_BACK)

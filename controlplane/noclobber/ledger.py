@@ -69,11 +69,27 @@ class Image:
     time: int  # of its first word, ns since 1970
     previous: int = 0  # token of the image that called exec, where known
     above: tuple[Any, ...] = ()  # voice.Programs, taken down at its hello
+    agent: bool = False  # the agent's own process
     asked: int = 0  # questions so far
     origins: dict[bool, Any] = field(default_factory=dict)  # origins.py's answers
     reads: list[range] = field(default_factory=list)  # their numbers in the ledger
     keys: frozenset[Key] | None = None  # of the files it read, where it was asked for
     pipes: list[tuple[int, int, int]] = field(default_factory=list)  # ino, end, bytes
+
+
+def is_taken_in(command: bytes) -> bool:
+    """Whether the agent's own process takes in what the command prints."""
+    return command.startswith(b"agent-") and b"." in command
+
+
+def printed_as(command: bytes) -> frozenset[bytes]:
+    """The ids under which what a command printed is told. A child of the agent
+    has the agent's id, a dot, and the ways by which its output goes: each is
+    one of its own (csrc/agent.c)."""
+    agent, dot, ways = command.partition(b".")
+    if not dot:
+        return frozenset((command,))
+    return frozenset(agent + b"." + way for way in ways.split(b","))
 
 
 @dataclass(slots=True, eq=False)
@@ -187,6 +203,8 @@ class Ledger:
         self.known: dict[Key, dict[Stamp, bytes]] = {}  # not to that command
         self.tombs: dict[bytes, Tomb] = {}
         self.edits: dict[Key, Edit] = {}
+        self.agents: set[int] = set()  # tokens of the agent's own images
+        self.carried: set[bytes] = set()  # commands whose intake a pump tells
         self.seq = 0
         self._readings = Readings()
         self._restamped: dict[Key, set[Stamp]] = {}
@@ -202,6 +220,8 @@ class Ledger:
         self.images[image.token] = image
         if not image.pid:
             self.told.add(image.token)
+        if image.agent:
+            self.agents.add(image.token)
         self._by_pid[image.pid] = image.token
 
     def start_command(self, command: Command) -> Command:
@@ -212,6 +232,18 @@ class Ledger:
             command.text, command.size = known.text, known.size
         self.commands[command.id] = command
         return command
+
+    @property
+    def readers(self) -> set[int] | None:
+        """Tokens of the images whose reading may be what the agent knows; None:
+        all. What its own process read, it alone knows what it showed of."""
+        return self.images.keys() - self.agents if self.agents else None
+
+    def command_of(self, image: Image) -> Command | None:
+        """The command that an image belongs to; for a child of the agent it is
+        the agent's own."""
+        ident = image.command
+        return self.commands.get(ident.partition(b".")[0] if is_taken_in(ident) else ident)
 
     def read(self, image: Image, buffer: bytes, at: int, end: int) -> None:
         """Files were read: a run of read records. Raises WireError for one
@@ -269,6 +301,11 @@ class Ledger:
             self._name(key, old)
             self._stood(old, key, stamp)
             self._left.setdefault(key, []).append(old)
+
+    def stands_again(self, key: Key, stamp: Stamp) -> None:
+        """What was put back is the version that it was, under a new ctime."""
+        self.seq += 1
+        self._restamped.setdefault(key, set()).add(stamp)
 
     def gone(self, key: Key, stamp: Stamp, path: bytes) -> None:
         """A name was deleted."""

@@ -63,8 +63,8 @@ class Lineage:
 
     def _behind(self, token: int) -> list[int]:
         image = self._ledger.images.get(token)
-        if image is None:
-            return []
+        if image is None or image.agent:
+            return []  # what its children gave the agent is its intake
         return [image.parent_token, *self.writers(image), *self._sources(image)]
 
     def writers(self, image: Image) -> Iterable[int]:
@@ -73,13 +73,14 @@ class Lineage:
         Each end's count is a bound ("at most so much went through"), told
         again as it grows; what one writer passed on is under both.
         """
+        agents = self._ledger.agents  # they tell, and pass nothing on
         for ino in {ino for ino, end, _ in image.pipes if end & C.NC_PIPE_READ}:
             taken = 0
             given: dict[int, int] = {}
             for token, end, count in self._ledger.pipes[ino]:
                 if token == image.token and end & C.NC_PIPE_READ:
                     taken = max(taken, count)
-                if token != image.token and end & C.NC_PIPE_WRITE:
+                if token != image.token and token not in agents and end & C.NC_PIPE_WRITE:
                     given[token] = max(given.get(token, 0), count)
             for token, count in given.items():
                 if min(taken, count) * CARRIES >= self._size:

@@ -87,6 +87,17 @@ def _copy(source: int, target: int) -> None:
         at += moved
 
 
+def put_back(kept: int, fd: int, mtime: int) -> None:
+    """Writes what `kept` is open on into the file that `fd` is open on (O_PATH,
+    too), and gives it that time (ns). Raises OSError."""
+    target = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fill(kept, target)
+        os.utime(target, ns=(mtime, mtime))
+    finally:
+        os.close(target)
+
+
 def write(fd: int, data: bytes, at: int) -> None:
     """All of `data` at that offset."""
     view = memoryview(data)

@@ -33,6 +33,7 @@ OPS: dict[int, str] = {
     C.NC_OP_CREATE: "create",
     C.NC_OP_UPDATE: "update",
     C.NC_OP_CHANGE: "change",
+    C.NC_OP_CLOSE: "close",
 }
 
 
@@ -68,12 +69,11 @@ def told(facts: Gathered, ruling: Ruling, sessions: Iterable[Session], note: str
         return report.git_refusal(name, [facts.asked.path], 0)
     if ruling.verdict is Verdict.DENY:
         found, path = facts.extent, facts.asked.path
-        command = facts.session.ledger.commands.get(facts.image.command)
+        command = facts.session.ledger.command_of(facts.image)
         limit = (command.limit if command else 0) or facts.guarded.config.shown_limit
-        step = report.next_step(path, facts.content, found, limit if facts.grade == "shown" else 0)
-        return report.message(
-            path, found, facts.grade, step, because(facts, ruling, sessions), note
-        )
+        grade = "shown" if facts.image.agent else facts.grade  # its own reading is no evidence
+        step = report.next_step(path, facts.content, found, limit if grade == "shown" else 0)
+        return report.message(path, found, grade, step, because(facts, ruling, sessions), note)
     if ruling.row == 7 and (used := facts.overriding):
         return f"{used.by} allowed it: {used.reason}"
     return report.REASONS[ruling.row]
@@ -83,6 +83,11 @@ def because(facts: Gathered, ruling: Ruling, sessions: Iterable[Session]) -> str
     """One sentence, or none where the numbers say it all."""
     if facts.asked.op == C.NC_OP_CREATE:
         return "Deleting it first makes it no less of a replacement; it stands there again."
+    if facts.cut:
+        return (
+            "What the agent's own process put in its place is a cut of what it had read: "
+            "the rest would be lost. The old content stands there."
+        )
     if facts.grade == "shown" and _printed_too_late(facts):
         return "What this same command printed does not count for the text that it was given."
     if ruling.row == 8:

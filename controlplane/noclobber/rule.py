@@ -72,6 +72,11 @@ class Facts(Protocol):
         """W's lineage read or wrote all of what is destroyed."""
 
     @property
+    def cut(self) -> bool:
+        """W is the agent's own process, and what it puts in T's place is a part
+        of T of which the rest is not known."""
+
+    @property
     def override(self) -> bool:
         """A person allowed one replacement of T."""
 
@@ -118,7 +123,7 @@ def decide(facts: Facts) -> Ruling:
         return _kept(facts, 3)
     if facts.copied:
         return _kept(facts, 5)
-    if facts.transform:
+    if facts.transform and not facts.cut:
         return _kept(facts, 6)
     if facts.override:
         return Ruling(Verdict.SNAPSHOT, 7)  # always with a receipt

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from noclobber import wire
 from noclobber.host import Host
-from noclobber.ledger import Command, Image, Ledger, identify
+from noclobber.ledger import Command, Image, Ledger, identify, is_taken_in, printed_as
 from noclobber.wire import C, Record, Version, WireError
 
 _ID_MAX: int = C.NC_ID_MAX
@@ -108,7 +108,14 @@ class Sessions:
         pid = speaker.pid or pid
         session = self.get(name, time)
         words = tuple(wire.words(argv))
-        image = Image(token, parent, pid, ppid, exe, words, command, time)
+        agent = bool(flags & C.NC_IS_AGENT)
+        session.attested |= is_taken_in(command)
+        known = session.ledger.images.get(token)
+        if agent and known is not None and speaker.image is known:
+            known.agent = True  # it has been told so since its first word
+            session.ledger.agents.add(token)
+            return
+        image = Image(token, parent, pid, ppid, exe, words, command, time, agent=agent)
         session.ledger.start_image(image)
         if self.live:
             image.above = self.live.above(image, session)
@@ -195,10 +202,19 @@ class Sessions:
         if not 0 < len(name) <= _ID_MAX:
             raise WireError("text without a session")
         session = speaker.session = self.get(name, time)
+        if flags & C.NC_CARRIED:
+            session.ledger.carried |= printed_as(ident)
+            return
+        if flags & C.NC_INTAKE:
+            if ident in session.ledger.carried:
+                return
+            session.attested = True
         command = session.ledger.commands.get(ident)
         if command is None:
             command = session.ledger.start_command(Command(ident, time))
-        command.show(offset, text)
+        if text:
+            command.show(offset, text)
+        command.ended |= bool(flags & C.NC_LAST)
 
 
 def _who(speaker: Speaker) -> tuple[Image, Session]:

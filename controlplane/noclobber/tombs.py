@@ -90,11 +90,6 @@ def unpacked(data: bytes) -> tuple[bytes, Tomb]:
 def put_back(fd: int, kept: int, tomb: Tomb) -> None:
     """Writes the old content (`kept` is open on it), mode and times into the
     new file that `fd` is open on. Raises OSError."""
-    target = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
-    try:
-        placing.fill(kept, target)
-        os.fchmod(target, tomb.mode & 0o7777)
-        mtime = wire.Version(*wire.VERSION.unpack(tomb.key + tomb.stamp)).mtime
-        os.utime(target, ns=(mtime, mtime))
-    finally:
-        os.close(target)
+    mtime = wire.Version(*wire.VERSION.unpack(tomb.key + tomb.stamp)).mtime
+    placing.put_back(kept, fd, mtime)
+    os.chmod(f"/proc/self/fd/{fd}", tomb.mode & 0o7777)  # noqa: PTH101 (a descriptor's)

@@ -140,15 +140,16 @@ def _agent(chain: Sequence[Program], facts: Facts) -> int | None:
     if not places:
         return None
     place = places[0]
-    if _launcher(chain[place]):
+    if is_launcher(chain[place]):
         for below in range(place - 1, -1, -1):
             name = program_name(chain[below])
-            if not (name in lists.SHELLS or name in lists.WRAPPERS or _launcher(chain[below])):
+            if not (name in lists.SHELLS or name in lists.WRAPPERS or is_launcher(chain[below])):
                 return below
     return place
 
 
-def _launcher(program: Program) -> bool:
+def is_launcher(program: Program) -> bool:
+    """Whether it is a package runner, whose business is to start another."""
     name = program_name(program)
     words = [name]
     if name in lists.INTERPRETERS:  # node /usr/bin/npx, or its title: `npm exec`

@@ -305,6 +305,16 @@ SUBCOMMANDS: dict[str, dict[str, Subcommand]] = {
 # `npx claude`: what these start as the agent is the agent.
 LAUNCHERS = _names("npx npm yarn pnpm pnpx bun bunx uv uvx pipx poetry pdm hatch pipenv pixi rye")
 
+# What the script that starts an agent uses beside it, and is no agent.
+WAYSIDE = _names(
+    """
+    basename dirname readlink realpath uname id whoami hostname date sleep test [
+    expr grep egrep fgrep sort uniq wc tr cut seq ls stat file which type mkdir rm
+    rmdir chmod chown touch mktemp ps pgrep kill tty stty tput locale getconf ldd
+    cygpath git curl wget
+    """
+)
+
 # One executable, many programs: the name it was called by tells which.
 MULTICALL = _names("busybox toybox coreutils uutils uutils-coreutils")
 

@@ -40,7 +40,7 @@ class Ancestors:
         if image.parent_token in facts.images:
             parent = facts.images[image.parent_token]
             return (program_of(parent), *parent.above)
-        command = facts.commands.get(image.command)
+        command = facts.command_of(image)
         stop = command.pid if command else 0
         parent_pid = image.ppid
         if image.pid == stop or parent_pid <= 1:
@@ -64,6 +64,21 @@ def program_of(image: Image) -> voice.Program:
     return voice.Program.known_by(image.pid, image.exe, image.argv, forked=bool(image.parent_token))
 
 
+def chain_of(session: Session, image: Image, pid: int) -> Chain:
+    """The programs from a process that waits for its answer up to its command."""
+    ledger = session.ledger
+
+    def recorded(pid: int) -> Chain:
+        found = ledger.latest(pid)
+        return (program_of(found), *found.above) if found else ()
+
+    command = ledger.command_of(image)
+    stop = command.pid if command else 0
+    since = command.started if command else None
+    chain = processes.gather(pid, stop, since=since, recorded=recorded)
+    return chain.programs or recorded(pid)
+
+
 class Walks:
     """The walks of one question in one session."""
 
@@ -74,12 +89,7 @@ class Walks:
 
     def live(self, image: Image, pid: int) -> voice.Walk:
         """The walk from a process that waits for its answer."""
-        command = self._session.ledger.commands.get(image.command)
-        stop = command.pid if command else 0
-        since = command.started if command else None
-        chain = processes.gather(pid, stop, since=since, recorded=self._recorded)
-        programs = chain.programs or self._recorded(pid)
-        return voice.judge(programs, self._facts())
+        return voice.judge(chain_of(self._session, image, pid), self._facts())
 
     def kind_of(self, image: Image) -> Kind:
         """What an image was, by what was taken down of it."""
@@ -96,16 +106,14 @@ class Walks:
         return self._is_own_text(path) and self._was_new(path)
 
     def _facts(self) -> voice.Facts:
-        agents = {c.pid for c in self._session.ledger.commands.values() if c.agent}
+        ledger = self._session.ledger
+        agents = {c.pid for c in ledger.commands.values() if c.agent}
+        agents |= {ledger.images[token].pid for token in ledger.agents}
         return voice.Facts(
             script_is_session_text=self.is_session_text,
             source_is_own_text=self._is_own_text,
             is_agent=agents.__contains__,
         )
-
-    def _recorded(self, pid: int) -> Chain:
-        image = self._session.ledger.latest(pid)
-        return (program_of(image), *image.above) if image else ()
 
     def _is_own_text(self, path: bytes) -> bool:
         found = _look(path)

@@ -73,6 +73,7 @@ PIPE = layout("nc_pipe")
 NAMED = layout("nc_named")
 GONE = layout("nc_gone")
 SHOWN = layout("nc_shown")
+WHO = layout("nc_who")
 QUESTION = layout("nc_question")
 BEGIN = layout("nc_begin")
 BEGUN = layout("nc_begun")
@@ -103,6 +104,7 @@ for _type, _size in (
     (C.NC_BEGIN, BEGIN.size),
     (C.NC_BEGUN, BEGUN.size),
     (C.NC_EXEC, EXEC.size),
+    (C.NC_WHO, WHO.size),
 ):
     _FIXED[_type] = _size
 

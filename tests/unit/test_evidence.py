@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from noclobber.evidence import is_interactive
-from noclobber.ledger import Command
 from noclobber.rule import Verdict
 from noclobber.wire import C
 
@@ -223,4 +222,4 @@ def test_a_tombstone_outlives_the_daemon(attested, file):
 )  # fmt: skip
 def test_which_commands_are_told_what_to_do_as_they_go(argv, interactive):
     words = tuple(word.encode() for word in argv)
-    assert is_interactive(Command(b"c", 0, argv=words)) == interactive
+    assert is_interactive(words) == interactive

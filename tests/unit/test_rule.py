@@ -24,6 +24,7 @@ class Facts:
     known: bool = False
     copied: bool = False
     transform: bool = False
+    cut: bool = False
     override: bool = False
     text: bool = True
     output: bool = False
@@ -69,6 +70,12 @@ def test_row_5_a_copy_stands_elsewhere():
 
 def test_row_6_a_transform():
     assert decide(transform=True, viewed=True, kind=Kind.VOICED) == (SNAPSHOT, 6)
+
+
+def test_row_6_is_not_for_a_cut_of_what_the_agents_own_process_read():
+    assert decide(transform=True, cut=True, kind=Kind.VOICED) == (DENY, 9)
+    assert decide(transform=True, cut=True, kind=Kind.VOICED, known=True) == (ALLOW, 4)
+    assert decide(transform=True, cut=True, override=True) == (SNAPSHOT, 7)
 
 
 def test_row_7_an_override_is_kept_even_where_git_holds_it():

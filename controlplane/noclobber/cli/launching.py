@@ -17,7 +17,7 @@ def _launch(
     roots: tuple[str, ...],
     tier: str,
     task: str | None,
-    agent: bool,
+    role: list[str],
 ) -> None:
     launcher = beside(LAUNCHER)
     if launcher is None:
@@ -26,7 +26,7 @@ def _launch(
     words += [f"--session={session}"] if session else []
     words += [f"--root={root}" for root in roots]
     words += [f"--task={task}"] if task else []
-    words += ["--agent"] if agent else []
+    words += role
     sys.stdout.flush()
     os.execv(launcher, [*words, "--", *command])
 
@@ -52,17 +52,28 @@ _SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 @click.command("run", context_settings=_SETTINGS)
 @_options
+@click.option(
+    "--agent-exe",
+    metavar="NAME",
+    help="The agent's program, where COMMAND only starts it (default: found out).",
+)
 def run(
     command: tuple[str, ...],
     session: str | None,
     roots: tuple[str, ...],
     tier: str,
     task: str | None,
+    agent_exe: str | None,
 ) -> None:
     """Run an agent: everything that it starts belongs to one session.
 
+    What its own process reads from its children counts as shown to it; what it
+    writes back of a file that it read whole must not be a part of it. The agent
+    is COMMAND, or what env, npx, uv, poetry, sh -c and their like start.
+
     The exit status is the agent's."""
-    _launch(command, session, roots, tier, task, agent=True)
+    role = [f"--agent-exe={agent_exe}"] if agent_exe else ["--agent"]
+    _launch(command, session, roots, tier, task, role)
 
 
 @click.command("exec", context_settings=_SETTINGS)
@@ -77,4 +88,4 @@ def execute(
     """Run one command of a session, as a harness does.
 
     The exit status is the command's."""
-    _launch(command, session, roots, tier, task, agent=False)
+    _launch(command, session, roots, tier, task, [])
