@@ -271,6 +271,8 @@ nc_before_update(int fd, int flags)
         st.st_size <= NC_UPDATE_MAX &&
         nc_area_of_fd(fd, path, &size) != NC_AREA_NONE &&
         !looks_binary(fd, flags)) {
+        struct nc_version version;
+        nc_version_from(&version, &st);
         const struct nc_ask ask = {
             .op = NC_OP_UPDATE,
             .fd = fd,
@@ -278,6 +280,7 @@ nc_before_update(int fd, int flags)
             .end = (uint64_t)st.st_size,
             .path = path,
             .path_size = size,
+            .version = &version,
         };
         (void)nc_ask(&ask);
     }

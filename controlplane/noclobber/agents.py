@@ -9,10 +9,23 @@ from __future__ import annotations
 
 import os
 
-from noclobber import voice
+from noclobber import voice, wire
 from noclobber import voice_lists as lists
 from noclobber.ledger import Image
-from noclobber.wire import C
+from noclobber.session import Speaker
+from noclobber.wire import C, WireError
+
+
+def answer(speaker: Speaker, record: bytes) -> bytes:
+    """The answer to a program that asks what it is. Raises WireError."""
+    size, _ = wire.WHO.unpack_from(record)[4:]
+    (wanted,) = wire.strings(record, wire.WHO.size, len(record), [size])
+    image, session = speaker.image, speaker.session
+    if image is None or session is None:
+        raise WireError("a question before the hello")
+    command = session.ledger.command_of(image)
+    started = command is not None and command.pid == image.pid
+    return wire.answer(0, role_of(image, wanted, started=started), 0)
 
 
 def role_of(image: Image, wanted: bytes, *, started: bool) -> int:

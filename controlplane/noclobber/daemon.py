@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from noclobber import wire
+from noclobber import agents, wire
 from noclobber.guard import Guard
 from noclobber.session import Speaker
 from noclobber.wire import C, WireError, ffi
@@ -243,7 +243,7 @@ class Daemon:
                 done = self._sender(connection)
                 self._guard.host.starts(connection.speaker, record, fds, done)
             elif kind == C.NC_WHO:
-                self._send(connection, self._guard.who(connection.speaker, record))
+                self._send(connection, agents.answer(connection.speaker, record))
             else:
                 reply = self._guard.request(connection.speaker, record, fds, self.stop)
                 self._send(connection, reply)

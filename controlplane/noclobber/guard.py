@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from noclobber import agents, entries, reasons, report, rule, tombs, wire
 from noclobber import config as configs
+from noclobber import entries, reasons, report, rule, tombs, wire
 from noclobber.deletions import Deletions, outlives_git
 from noclobber.export import Export
 from noclobber.facts import Gathered, Question
@@ -168,18 +168,6 @@ class Guard:
         knows = op == C.NC_OP_UPDATE and facts.kind is Kind.DRIVEN
         flags = C.NC_NO_UPDATES if knows else 0
         return wire.answer(ident, verdict, ruling.row, facts.scope, text, flags)
-
-    def who(self, speaker: Speaker, record: bytes) -> bytes:
-        """The answer to a program that asks whether it is the agent. Raises
-        WireError."""
-        size, _ = wire.WHO.unpack_from(record)[4:]
-        (wanted,) = wire.strings(record, wire.WHO.size, len(record), [size])
-        image, session = speaker.image, speaker.session
-        if image is None or session is None:
-            raise WireError("a question before the hello")
-        command = session.ledger.command_of(image)
-        started = command is not None and command.pid == image.pid
-        return wire.answer(0, agents.role_of(image, wanted, started=started), 0)
 
     def request(
         self, speaker: Speaker, record: bytes, fds: list[int], stop: Callable[[], None]

@@ -90,9 +90,14 @@ def test_what_the_read_tool_returned_does_not_go_back_for_the_whole(agent: Agent
     ],
 )
 def test_whatever_way_it_is_written(agent: Agent, tool: str) -> None:
-    assert agent.run(PYTHON, ["read_plain", "f"], [tool, "f", "$0"])[1] == REFUSED
+    assert agent.run(PYTHON, READ, [tool, "f", "$0"])[1] == REFUSED
     assert agent.file.read_text() == OLD
     assert [path.name for path in agent.guard.tree.iterdir()] == ["f"]
+
+
+def test_lines_without_numbers_or_a_notice_are_a_part_no_less(agent: Agent) -> None:
+    assert agent.run(PYTHON, ["read_plain", "f"], WRITE_BACK)[1] == REFUSED
+    assert agent.file.read_text() == OLD
 
 
 def test_what_is_left_open_is_looked_at_when_the_process_ends(agent: Agent) -> None:
@@ -158,6 +163,13 @@ def test_a_rewrite_and_a_deletion_of_the_last_lines_pass_and_are_kept(agent: Age
     assert agent.guard.denied() == []
 
 
+def test_a_rewrite_in_place_passes(agent: Agent) -> None:
+    new = OLD.replace("\n77\n", "\n")
+    assert agent.run(PYTHON, READ, ["write_then_shrink", "f", new])[1] == "written"
+    assert agent.file.read_text() == new
+    assert agent.guard.denied() == []
+
+
 def test_its_own_files_outside_of_the_roots_are_its_own_business(agent: Agent) -> None:
     settings = agent.guard.home / ".agent.json"
     settings.write_text("".join(f'"{n}": 1,\n' for n in range(100)))
@@ -192,21 +204,13 @@ every_way = pytest.mark.parametrize(
 
 
 @every_way
-def test_after_cat_has_shown_it_whole_it_may_be_rewritten(
+def test_after_its_commands_have_shown_it_whole_it_may_be_rewritten(
     agent: Agent, program: tuple[str, ...], way: str
 ) -> None:
-    found = agent.run(program, READ, [way, "cat f"], WRITE_BACK)
-    assert found[2] == "written"
-    assert agent.guard.denied() == []
-
-
-@every_way
-def test_a_half_that_was_shown_is_not_the_whole(
-    agent: Agent, program: tuple[str, ...], way: str
-) -> None:
-    found = agent.run(program, READ, [way, "sed -n 1,3000p f"], WRITE_BACK)
-    assert found[2] == REFUSED
-    assert agent.file.read_text() == OLD
+    first, rest = [way, "sed -n 1,3000p f"], [way, "tail -n 2000 f"]
+    found = agent.run(program, READ, first, WRITE_BACK, rest, WRITE_BACK)
+    assert (found[2], found[4]) == (REFUSED, "written")
+    assert agent.guard.denied() == [str(agent.file)]
 
 
 @every_way
