@@ -112,7 +112,11 @@ nc_receive_begun(struct nc_launch *launch, bool asked)
     int failed = !asked || receive(launch->daemon, &begun, NC_SEND_MS);
     if (!failed && (begun.record.flags & NC_LOOKING))
         failed = receive(launch->daemon, &begun, LOOK_MS);
-    if (!failed)
+    if (!failed) {
         launch->tier = begun.tier;
+        launch->fail_open = begun.record.flags & NC_FAIL_OPEN;
+        if (!launch->limit && begun.limit <= NC_SHOWN_MOST)
+            launch->limit = begun.limit;
+    }
     launch->is_dirty = failed || begun.is_dirty;
 }

@@ -212,10 +212,11 @@ put_back(const struct follower *follower)
 }
 
 static void
-tell_daemon(const struct nc_launch *launch)
+tell_daemon(const struct nc_launch *launch, bool failed)
 {
     size_t size;
-    void *record = nc_command_record(launch, 0, NC_ENDED, &size);
+    unsigned flags = NC_ENDED | (failed ? (unsigned)NC_FAILED : 0);
+    void *record = nc_command_record(launch, 0, flags, &size);
     /* Not worth waiting for: the daemon can see that the process is gone. */
     if (send(launch->daemon, record, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         errno = 0;
@@ -225,7 +226,8 @@ tell_daemon(const struct nc_launch *launch)
 static void
 finish(struct follower *follower, bool all_gone)
 {
-    tell_daemon(follower->pump->launch);
+    tell_daemon(follower->pump->launch,
+                !follower->known || follower->status != 0);
     nc_dismiss(&follower->witness);
     /* Left alone it would be a stray child of a harness that adopts them. */
     if (all_gone)

@@ -163,7 +163,7 @@ nc_guarded_environment(const struct nc_launch *launch)
     size_t count = 0;
     while (environ[count])
         count++;
-    char **out = nc_alloc((count + OURS + 2) * sizeof *out);
+    char **out = nc_alloc((count + OURS + 3) * sizeof *out);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         size_t name = strcspn(environ[i], "=");
@@ -188,6 +188,8 @@ nc_guarded_environment(const struct nc_launch *launch)
         out[used++] = print("NOCLOBBER_AGENT=%u:%s",
                             launch->limit ? launch->limit : NC_SHOWN_LIMIT,
                             launch->agent_exe ? launch->agent_exe : "");
+    if (launch->fail_open && !getenv("NOCLOBBER_FAIL"))
+        out[used++] = print("NOCLOBBER_FAIL=open");
     out[used++] = preload(getenv(PRELOAD), launch->library);
     out[used++] = sanitizer(getenv("ASAN_OPTIONS"));
     return out;

@@ -47,7 +47,8 @@ static const char help[] =
     "  --agent-exe NAME  the agent is the program NAME, which COMMAND starts\n"
     "  --no-pump         do not record what COMMAND prints\n"
     "  --shown-limit N   bytes of COMMAND's output that reach the agent, half\n"
-    "                    from the head and half from the tail (default 30000)\n"
+    "                    from the head and half from the tail (default: as\n"
+    "                    configured, else 30000)\n"
     "  --help, --version\n"
     "\n"
     "The exit status is COMMAND's; 125 if noclobber-exec itself fails, 126 if\n"
@@ -261,12 +262,26 @@ become_bash(struct nc_launch *launch, char **argv, const char *directory)
     }
 }
 
+/* Whether the user would rather run unguarded than not at all: by the
+ * environment, or by the configuration, as a daemon last read it. */
+static bool
+fails_open(const struct nc_launch *launch)
+{
+    const char *fail = getenv("NOCLOBBER_FAIL");
+    if (fail || launch->fail_open || !launch->socket)
+        return fail ? !strcmp(fail, "open") : launch->fail_open;
+    char *mark = joined(launch->socket, "");
+    *strrchr(mark, '/') = 0;
+    mark = joined(mark, "/fail-open"); /* failmark.py makes it */
+    struct stat status;
+    return lstat(mark, &status) == 0 && status.st_uid == geteuid();
+}
+
 /* Nothing to guard with: stop, unless the user would rather run unguarded. */
 static void
 unguarded(const struct nc_launch *launch, const char *why)
 {
-    const char *fail = getenv("NOCLOBBER_FAIL");
-    if (!fail || strcmp(fail, "open"))
+    if (!fails_open(launch))
         nc_quit(NC_EXIT_FAILED,
                 "%s; %s was not run (NOCLOBBER_FAIL=open runs it unguarded)",
                 why, launch->program);

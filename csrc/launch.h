@@ -55,11 +55,12 @@ struct nc_launch {
     char command[NC_ID_MAX + 1];
     char **roots; /* absolute, canonical */
     size_t root_count;
-    char *cwd;        /* "" where it has no name any more */
-    int tier;         /* enum nc_tier */
-    bool is_dirty;    /* git is to be asked about */
-    const char *task; /* what the command is for, or NULL */
-    uint32_t limit;
+    char *cwd;                 /* "" where it has no name any more */
+    int tier;                  /* enum nc_tier */
+    bool is_dirty;             /* git is to be asked about */
+    const char *task;          /* what the command is for, or NULL */
+    uint32_t limit;            /* shown_limit in bytes; 0: not known */
+    bool fail_open;            /* configured: a silent daemon refuses nothing */
     unsigned flags;            /* enum nc_command_flags */
     bool agent;                /* the command is the agent itself */
     const char *agent_exe;     /* the agent's program; NULL: it is found out */

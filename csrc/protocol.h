@@ -107,7 +107,8 @@ enum nc_tier { NC_WORKSPACE_WRITE = 0, NC_READ_ONLY = 1 };
 enum nc_command_flags {
     NC_ATTESTED = 1, /* the pump will send what the command prints */
     NC_AGENT = 2,    /* the command is the agent itself (`noclobber run`) */
-    NC_ENDED = 4     /* the command has ended; nothing but ids is set */
+    NC_ENDED = 4,    /* the command has ended; nothing but ids is set */
+    NC_FAILED = 8    /* with NC_ENDED: by a signal, or with a status not 0 */
 };
 
 struct nc_command {
@@ -143,13 +144,16 @@ struct nc_begin {
 
 /* flags of struct nc_begun */
 enum nc_begun_flags {
-    NC_LOOKING = 1 /* git is being asked; another answer follows */
+    NC_LOOKING = 1,  /* git is being asked; another answer follows */
+    NC_FAIL_OPEN = 2 /* configured: without a daemon nothing is refused */
 };
 
 struct nc_begun {
     struct nc_record record;
     int32_t tier;     /* the one in force */
     int32_t is_dirty; /* git has to be asked about before it starts */
+    uint32_t limit;   /* shown_limit as configured, bytes */
+    uint32_t pad;
 };
 
 /* flags of struct nc_read */

@@ -31,6 +31,7 @@ RETENTION_DAYS = 14
 SNAPSHOT_SIZE = 2 << 30  # bytes of old content that are kept
 SNAPSHOT_DAYS = 14
 SHOWN_LIMIT = 30_000  # bytes of one command's output that reach the agent
+SHOWN_MOST: int = 1 << 24  # the launcher keeps no more
 
 
 class ConfigError(ValueError):
@@ -41,6 +42,43 @@ class ConfigError(ValueError):
         super().__init__(f"{where}: {why}")
         self.path = path
         self.line = line
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a harness passes on of one command's output, in bytes.
+
+    Up to `whole` everything; of more, the head and the tail in `ends`. Where
+    the command fails, up to `failed`, and of more half from either end.
+    """
+
+    whole: int
+    ends: tuple[int, int]
+    failed: int
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the launcher's own cut, head and tail alike, is all there is."""
+        return self.ends == halves(self.whole) and self.failed == self.whole
+
+    def parts(self, size: int, failed: bool) -> tuple[int, int]:
+        """How many bytes from the head and from the tail of `size` are shown."""
+        if size <= (self.failed if failed else self.whole):
+            return size, 0
+        return halves(self.failed) if failed else self.ends
+
+
+def halves(limit: int) -> tuple[int, int]:
+    """A limit as the launcher shares it out: head and tail."""
+    return limit - limit // 2, limit // 2
+
+
+PRESETS = {
+    # Its documentation: about 30,000 characters, of more a preview of 2,000;
+    # of what a failed command printed about 10,000, head and tail.
+    "claude": Shown(whole=30_000, ends=(2_000, 0), failed=10_000),
+}
+"""Harnesses that say how they cut: names for `shown_limit`."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +98,20 @@ class Config:
     programs: str = "deny"  # row 10: deny | snapshot
     fail: str = "closed"  # without a daemon: closed | open
     on_dirty: str = "protect"  # what is uncommitted at a session's start: see dirty.py
-    shown_limit: int = SHOWN_LIMIT
+    shown_limit: int | str = SHOWN_LIMIT  # bytes, or one of PRESETS
     retention_days: int = RETENTION_DAYS
     snapshot_size: int = SNAPSHOT_SIZE  # or as text: "2GiB"; 0: nothing is kept
     snapshot_days: int = SNAPSHOT_DAYS
     allow: tuple[Rule, ...] = ()  # [[allow]] tables
     allow_inside: bool = False  # `noclobber allow` from within a session
     export: str = "none"  # of receipts: none | otel; when the daemon starts
+
+    @property
+    def shown(self) -> Shown:
+        """What of a command's output reaches the agent."""
+        if isinstance(self.shown_limit, str):
+            return PRESETS[self.shown_limit]
+        return Shown(self.shown_limit, halves(self.shown_limit), self.shown_limit)
 
 
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -151,6 +196,8 @@ def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
         raise ConfigError(path, line, f"{key} is to be a list of strings")
+    if key == "shown_limit":
+        return _limit(path, line, value)
     if key == "snapshot_size" and isinstance(value, str):
         if found := _SIZE.fullmatch(value):
             return int(float(found[1]) * _UNITS[found[2]])
@@ -163,6 +210,16 @@ def _checked(path: Path, line: int, key: str, value: Any, default: Any) -> Any:
         choices = " or ".join(f'"{choice}"' for choice in _CHOICES[key])
         raise ConfigError(path, line, f"{key} is to be {choices}")
     return value
+
+
+def _limit(path: Path, line: int, value: Any) -> int | str:
+    if isinstance(value, str) and value in PRESETS:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= SHOWN_MOST:
+        return value
+    names = " or ".join(f'"{name}"' for name in PRESETS)
+    why = f"shown_limit is to be a whole number from 1 to {SHOWN_MOST}, or {names}"
+    raise ConfigError(path, line, why)
 
 
 def _list(path: Path, line: int, value: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from noclobber import voice, voice_lists
 from noclobber.attest import VIEW_LINES, VIEW_SHARE, Spool
 from noclobber.cmdline import given
+from noclobber.config import Shown
 from noclobber.coverage import Coverage
 from noclobber.ledger import Command, Key, Ledger, Stamp, printed_as, size_of
 
@@ -39,8 +40,9 @@ class _Indexed:
 class Evidence:
     """What one session was shown, indexed as its commands print it."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, shown: Shown) -> None:
         self._ledger = ledger
+        self._limits = shown
         self._start()
 
     def _start(self) -> None:
@@ -63,7 +65,7 @@ class Evidence:
         """Indexes what was printed since the last time: when a command ends
         rather than when somebody waits for an answer."""
         commands = self._ledger.commands.values()
-        new = [c for c in commands if len(c.text) > self._reports(c)]
+        new = [c for c in commands if self._is_new(c)]
         size = sum(c.size for c in new)
         if self._size + size > 2 * KEPT:
             self._start()
@@ -77,21 +79,40 @@ class Evidence:
         for command in new:
             self._index(command)
 
-    def _reports(self, command: Command) -> int:
+    def _is_new(self, command: Command) -> bool:
         known = self._indexed.get(command.id)
-        return known.reports if known else 0
+        if known is None:
+            return bool(command.text)
+        fell = command.failed and not known.ended  # less of it was shown
+        return len(command.text) > known.reports or fell
 
     def _index(self, command: Command) -> None:
         known = self._indexed.get(command.id)
         since, pieces = 0, []
         if known and known.ended:  # a child of it prints on: that is apart
             since, pieces = known.reports, known.pieces
-        for text in command.printed(since):
+        for text in self._shown(command, since):
             self._size += len(text)
             number = self._spool.add(text)
             if number >= 0:
                 pieces.append(number)
         self._indexed[command.id] = _Indexed(len(command.text), command.ended, pieces)
+
+    def _shown(self, command: Command, since: int = 0) -> list[bytes]:
+        """What of its output the harness passed on, in unbroken pieces."""
+        printed = command.printed(since)
+        limits = self._limits
+        if limits.is_even or command.limit != limits.whole or is_interactive(command.argv):
+            return [text for _, text in printed]  # the launcher has cut it
+        size = max((at + len(text) for at, text in printed), default=0)
+        head, tail = limits.parts(size, command.failed)
+        made = []
+        for at, text in printed:
+            end = at + len(text)
+            for start, stop in ((at, min(end, head)), (max(at, head, size - tail), end)):
+                if start < stop:
+                    made.append(text[start - at : stop - at])
+        return made
 
     def _pieces(self, commands: Iterable[bytes]) -> list[int]:
         known = (self._indexed.get(ident) for ident in commands)
@@ -137,7 +158,7 @@ class Evidence:
 
     def _printed(self, ident: bytes) -> list[bytes]:
         command = self._ledger.commands.get(ident)
-        return command.printed() if command else []
+        return self._shown(command) if command else []
 
 
 def is_interactive(argv: Iterable[bytes]) -> bool:

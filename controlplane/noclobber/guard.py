@@ -21,6 +21,7 @@ from noclobber import entries, reasons, report, rule, tombs, wire
 from noclobber.deletions import Deletions, outlives_git
 from noclobber.export import Export
 from noclobber.facts import Gathered, Question
+from noclobber.failmark import FailMark
 from noclobber.files import identity
 from noclobber.guarded import Guarded
 from noclobber.holds import Holds
@@ -94,6 +95,8 @@ class Guard:
         self._deletions = Deletions(self.keeper.store, Page(runtime / TOMBS))
         self._holds = Holds(self.keeper.store)
         self._show_tombs()
+        self.fail_mark = FailMark(runtime, self.configs)
+        self.fail_mark.show()
 
     # What the daemon's loop asks for.
 

@@ -30,7 +30,7 @@ class Guarded:
         self._overrides = overrides
         self._rules = Rules(config.allow)
         self.roots = roots = session.roots
-        self.evidence = Evidence(session.ledger)
+        self.evidence = Evidence(session.ledger, config.shown)
         self._standings: dict[bytes, tuple[float, Standing]] = {}
         self.repositories = repositories
         self.protection = Protection(

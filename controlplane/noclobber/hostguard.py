@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from noclobber import dirty, gitargs, gitreads, report, wire
 from noclobber.aside import Aside
+from noclobber.config import Config
 from noclobber.dirty import Git, State
 from noclobber.endangered import COMMANDS
 from noclobber.gitargs import Invocation
@@ -71,7 +72,8 @@ class HostGuard:
             self._keep(session, session.host.lift(whose, os.fsdecode(task)))
 
         def answer() -> None:
-            done(self._begun(speaker, session, command, tier))
+            root = next(iter([*session.roots, *wire.words(listed)]), None)
+            done(self._begun(speaker, session, command, tier, self._guard.configs.of(root)))
 
         new = [root for root in wire.words(listed) if root not in session.host.begun]
         waiting = self._looking.get(name)
@@ -101,7 +103,9 @@ class HostGuard:
 
         self.aside.run(lambda: [dirty.look(root) for root in asked], looked)
 
-    def _begun(self, speaker: Speaker, session: Session, command: bytes, tier: int) -> bytes:
+    def _begun(
+        self, speaker: Speaker, session: Session, command: bytes, tier: int, config: Config
+    ) -> bytes:
         host = session.host
         if host.read_only and tier != C.NC_READ_ONLY:
             task = host.lifted(command)
@@ -112,7 +116,10 @@ class HostGuard:
                 root = min(host.begun, default=b"/")
                 reason = report.lifted(task)
                 self._refusals.receipt(session, nobody, "tier", root, Verdict.ALLOW, reason)
-        return wire.record(C.NC_BEGUN, wire.BEGUN, tier, int(host.has_any))
+        self._guard.fail_mark.show()
+        flags = C.NC_FAIL_OPEN if config.fail == "open" else 0
+        limit = config.shown.whole
+        return wire.record(C.NC_BEGUN, wire.BEGUN, tier, int(host.has_any), limit, 0, flags=flags)
 
     def _keep(self, session: Session, change: bytes) -> None:
         self._guard.journal.add(Entry(0, session.id, time.time_ns(), 0, HOST, change))
@@ -318,4 +325,4 @@ def _only_looks(call: Invocation) -> bool:
 
 
 def _looking() -> bytes:
-    return wire.record(C.NC_BEGUN, wire.BEGUN, 0, 0, flags=C.NC_LOOKING)
+    return wire.record(C.NC_BEGUN, wire.BEGUN, 0, 0, 0, 0, flags=C.NC_LOOKING)

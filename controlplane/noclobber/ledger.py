@@ -104,6 +104,7 @@ class Command:
     attested: bool = False
     agent: bool = False
     ended: bool = False
+    failed: bool = False
     limit: int = 0
     started: float | None = None  # of its process, as processes.started has it
     text: list[tuple[int, bytes]] = field(default_factory=list)  # offset, deflated
@@ -114,20 +115,22 @@ class Command:
         self.size += len(text)
         self.text.append((offset, zlib.compress(text, 1)))
 
-    def printed(self, since: int = 0) -> list[bytes]:
-        """What reached the agent, in unbroken pieces, in order; `since` leaves
-        out as many of the first reports."""
-        pieces: list[bytes] = []
+    def printed(self, since: int = 0) -> list[tuple[int, bytes]]:
+        """What it printed, in unbroken pieces with their offsets, in order;
+        `since` leaves out as many of the first reports."""
+        pieces: list[tuple[int, bytes]] = []
         run: list[bytes] = []
-        at = None
+        start = at = 0
         for offset, deflated in sorted(self.text[since:]):
             if run and offset != at:
-                pieces.append(b"".join(run))
+                pieces.append((start, b"".join(run)))
                 run = []
+            if not run:
+                start = offset
             run.append(zlib.decompress(deflated))
             at = offset + len(run[-1])
         if run:
-            pieces.append(b"".join(run))
+            pieces.append((start, b"".join(run)))
         return pieces
 
 

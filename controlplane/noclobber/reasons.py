@@ -70,7 +70,7 @@ def told(facts: Gathered, ruling: Ruling, sessions: Iterable[Session], note: str
     if ruling.verdict is Verdict.DENY:
         found, path = facts.extent, facts.asked.path
         command = facts.session.ledger.command_of(facts.image)
-        limit = (command.limit if command else 0) or facts.guarded.config.shown_limit
+        limit = (command.limit if command else 0) or facts.guarded.config.shown.whole
         grade = "shown" if facts.image.agent else facts.grade  # its own reading is no evidence
         step = report.next_step(path, facts.content, found, limit if grade == "shown" else 0)
         return report.message(path, found, grade, step, because(facts, ruling, sessions), note)

@@ -134,6 +134,7 @@ class Sessions:
             known = session.ledger.commands.get(ident)
             if known:
                 known.ended = True
+                known.failed |= bool(flags & C.NC_FAILED)
             return
         session.tier = tier
         session.attested |= bool(flags & C.NC_ATTESTED)

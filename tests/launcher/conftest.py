@@ -73,6 +73,7 @@ class Listener:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tier, self.dirty = 0, 0  # what holds (tier 0: as was asked for)
+        self.limit, self.begun = 0, 0  # and is configured
         self.records: list[Told | Shown] = []
         self.ends: dict[int, socket.socket] = {}
         self.buffers: dict[int, bytearray] = {}
@@ -114,7 +115,7 @@ class Listener:
             return
         buffer = self.buffers[number]
         buffer += data
-        found, used = wire.records(buffer, len(buffer))
+        found, used = wire.records(bytes(buffer), len(buffer))
         with self.changed:
             for kind, flags, at, stop in found:
                 self._write_down(number, bytes(buffer), kind, flags, at, stop)
@@ -136,7 +137,11 @@ class Listener:
             )
         elif kind == C.NC_BEGIN:
             tier = self.tier or wire.BEGIN.unpack_from(data, at)[4]
-            self.ends[number].sendall(wire.record(C.NC_BEGUN, wire.BEGUN, tier, self.dirty))
+            self.ends[number].sendall(
+                wire.record(
+                    C.NC_BEGUN, wire.BEGUN, tier, self.dirty, self.limit, 0, flags=self.begun
+                )
+            )
         elif kind == C.NC_SHOWN:
             offset, *sizes = wire.SHOWN.unpack_from(data, at)[4:]
             _, name, text = wire.strings(data, at + wire.SHOWN.size, stop, sizes)

@@ -108,6 +108,20 @@ def test_fail_open_runs_the_command_bare_and_says_so(guard: Any, launcher: str) 
     assert done.stderr.endswith("bash runs unguarded\n")
 
 
+def test_a_user_who_configured_it_runs_bare_where_no_daemon_comes(
+    guard: Any, launcher: str
+) -> None:
+    path, env = alone(guard, launcher)
+    config = Path(guard.env["XDG_CONFIG_HOME"]) / "noclobber" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('fail = "open"\n')
+    assert guard.shell("printenv NOCLOBBER_FAIL").stdout == "open\n"
+    guard.cli("daemon", "stop")
+    done = guard.bare(path, "--session", "s", "--", "echo", "x", env=env)
+    assert (done.stdout, done.returncode) == ("x\n", 0), done.stderr
+    assert "runs unguarded" in done.stderr
+
+
 def test_no_shim_no_command(guard: Any, launcher: str) -> None:
     path, env = alone(guard, launcher)
     (Path(path).parents[1] / "lib" / "noclobber" / "libnoclobber.so").unlink()

@@ -49,6 +49,40 @@ def test_the_limit_is_the_callers(guard: Any, listener: Any) -> None:
     assert listener.text() == text[:51] + b"[...]" + text[-50:]
 
 
+def test_the_limit_is_what_is_configured(guard: Any, listener: Any) -> None:
+    listener.limit = 101
+    done = guard.run("seq", "1000")
+    listener.until(listener.ended)
+    text = done.stdout.encode()
+    assert listener.text() == text[:51] + b"[...]" + text[-50:]
+    assert listener.first().limit == 101
+
+
+def test_what_the_caller_says_is_over_what_is_configured(guard: Any, listener: Any) -> None:
+    listener.limit = 101
+    guard.run("seq", "1000", args=("--shown-limit", "60"))
+    listener.until(listener.ended)
+    assert listener.first().limit == 60
+
+
+@pytest.mark.parametrize("script, failed", [("true", 0), ("exit 3", 8), ("kill -9 $$", 8)])
+def test_how_a_command_ended_is_told(guard: Any, listener: Any, script: str, failed: int) -> None:
+    guard.run("sh", "-c", script)
+    listener.until(listener.ended)
+    (end,) = [r for r in listener.records if r.flags & C.NC_ENDED and r not in listener.shown()]
+    assert end.flags & C.NC_FAILED == failed
+
+
+@pytest.mark.parametrize("given, seen", [(None, "open"), ("closed", "closed")])
+def test_a_session_that_is_configured_to_fail_open_does(
+    guard: Any, listener: Any, given: str | None, seen: str
+) -> None:
+    listener.begun = C.NC_FAIL_OPEN
+    if given:
+        guard.env["NOCLOBBER_FAIL"] = given
+    assert guard.shell("echo $NOCLOBBER_FAIL").stdout == f"{seen}\n"
+
+
 def test_each_output_is_marked(guard: Any, listener: Any) -> None:
     guard.shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo more")
     listener.until(listener.ended)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from noclobber import coverage
 from noclobber.attest import Spool, seen
+from noclobber.config import PRESETS, Config
 from noclobber.evidence import Evidence
 from noclobber.ledger import Command, Ledger
 
@@ -102,18 +103,18 @@ def command(ident: bytes, *texts: bytes, ended: bool = True) -> Command:
 
 def test_a_running_commands_text_is_one_piece_however_it_came() -> None:
     ledger = Ledger()
-    evidence = Evidence(ledger)
+    evidence = Evidence(ledger, Config().shown)
     running = ledger.start_command(command(b"run", TEXT[:1003], ended=False))
     assert evidence.shown(TEXT) == ((0, 1003),)
     running.show(1003, TEXT[1003:2000])
     assert evidence.shown(TEXT) == ((0, 2000),)
-    assert evidence.shown(TEXT, b"run") == ()
+    assert evidence.shown(TEXT, frozenset([b"run"])) == ()
     assert evidence.viewed(TEXT, [b"run"]) and not evidence.viewed(TEXT, [b"other"])
 
 
 def test_what_a_child_prints_after_the_end_counts_too() -> None:
     ledger = Ledger()
-    evidence = Evidence(ledger)
+    evidence = Evidence(ledger, Config().shown)
     ended = ledger.start_command(command(b"one", TEXT[:1000]))
     assert evidence.shown(TEXT) == ((0, 1000),)
     ended.show(1000, TEXT[1000:])
@@ -122,7 +123,7 @@ def test_what_a_child_prints_after_the_end_counts_too() -> None:
 
 def test_a_line_that_grew_is_not_counted_twice() -> None:
     ledger = Ledger()
-    evidence = Evidence(ledger)
+    evidence = Evidence(ledger, Config().shown)
     running = ledger.start_command(command(b"run", b"pass\n", ended=False))
     for n in range(5):
         evidence.take_in()
@@ -132,7 +133,7 @@ def test_a_line_that_grew_is_not_counted_twice() -> None:
 
 def test_the_oldest_text_goes_out_of_sight_first() -> None:
     ledger = Ledger()
-    evidence = Evidence(ledger)
+    evidence = Evidence(ledger, Config().shown)
     big = b"y" * (20 << 20)
     for n in range(4):
         one = ledger.start_command(command(b"%d" % n, b"note %d for the reader\n" % n + big))
@@ -140,3 +141,32 @@ def test_the_oldest_text_goes_out_of_sight_first() -> None:
         evidence.take_in()
     assert evidence.shown(b"note 3 for the reader\n") == ((0, 22),)
     assert evidence.shown(b"note 0 for the reader\n") == ()
+
+
+LONG = b"".join(b"note %d of a long output\n" % n for n in range(2000))  # 50 kB
+
+
+def claude(text: bytes, failed: bool) -> Evidence:
+    ledger = Ledger()
+    one = ledger.start_command(command(b"one", text, ended=False))
+    one.limit = PRESETS["claude"].whole
+    evidence = Evidence(ledger, PRESETS["claude"])
+    evidence.take_in()  # before it is known how the command ends
+    one.ended, one.failed = True, failed
+    return evidence
+
+
+def test_of_a_long_output_a_harness_that_shows_a_preview_shows_no_more() -> None:
+    assert claude(LONG[:30_000], failed=False).shown(LONG) == ((0, 30_000),)
+    assert claude(LONG[:30_001], failed=False).shown(LONG) == ((0, 2_000),)
+
+
+def test_of_a_failed_commands_output_less_is_shown() -> None:
+    assert claude(LONG[:10_000], failed=True).shown(LONG) == ((0, 10_000),)
+    assert claude(LONG[:20_000], failed=True).shown(LONG) == ((0, 5_000), (15_000, 20_000))
+
+
+def test_a_limit_that_the_host_gave_stands() -> None:
+    evidence = claude(LONG, failed=True)
+    next(iter(evidence._ledger.commands.values())).limit = 60_000
+    assert evidence.shown(LONG) == ((0, len(LONG)),)

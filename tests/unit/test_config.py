@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from noclobber import config
+from noclobber import config, failmark
 from noclobber.config import Config, ConfigError, Configs
+from noclobber.failmark import FailMark
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,8 @@ def test_a_size_is_bytes_or_text(tmp_path, text, size):
         ('\nprograms = "never"\n', 2, 'programs is to be "deny" or "snapshot"'),
         ("shown_limit = -1\n", 1, "whole number"),
         ("shown_limit = true\n", 1, "whole number"),
+        ("shown_limit = 0\n", 1, "from 1 to 16777216"),
+        ('shown_limit = "cloude"\n', 1, 'or "claude"'),
         ('outputs = "*.log"\n', 1, "list of strings"),
         ("outputs = [1]\n", 1, "list of strings"),
         ("[programs]\nx = 1\n", 1, "programs is to be"),
@@ -134,3 +137,20 @@ def test_a_file_that_was_never_good_leaves_the_defaults(tmp_path):
     configs = Configs()
     assert configs.of(root(tmp_path)) == Config()
     assert "the defaults are in force" in configs.trouble
+
+
+def test_a_harness_names_its_cut(tmp_path):
+    user(tmp_path, 'shown_limit = "claude"\n')
+    assert config.load(None).shown == config.PRESETS["claude"]
+    assert Config().shown == config.Shown(30_000, (15_000, 15_000), 30_000)
+
+
+def test_a_launcher_without_a_daemon_sees_what_the_user_chose(tmp_path):
+    FailMark(tmp_path, Configs()).show()
+    assert not (tmp_path / failmark.NAME).exists()
+    user(tmp_path, 'fail = "open"\n')
+    FailMark(tmp_path, Configs()).show()
+    assert (tmp_path / failmark.NAME).exists()
+    user(tmp_path, 'fail = "closed"\n')
+    FailMark(tmp_path, Configs()).show()
+    assert not (tmp_path / failmark.NAME).exists()
