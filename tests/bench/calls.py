@@ -25,10 +25,11 @@ class Sizes:
     starts: int
     verdicts: int
     launches: int
+    stream: int  # bytes
 
 
-FULL = Sizes(rounds=15, calls=20_000, starts=100, verdicts=300, launches=20)
-QUICK = Sizes(rounds=5, calls=10_000, starts=40, verdicts=150, launches=8)
+FULL = Sizes(rounds=15, calls=20_000, starts=100, verdicts=300, launches=20, stream=10**9)
+QUICK = Sizes(rounds=5, calls=10_000, starts=40, verdicts=150, launches=8, stream=2 * 10**8)
 
 
 def rows(stage: Stage, sizes: Sizes, say: Callable[[str], None]) -> list[Row]:
@@ -55,7 +56,7 @@ def rows(stage: Stage, sizes: Sizes, say: Callable[[str], None]) -> list[Row]:
     say("verdict")
     made += _verdicts(stage, sizes)
     say("launcher")
-    made.append(_launches(stage, sizes))
+    made += [_launches(stage, sizes), *_pumped(stage, sizes)]
     return made
 
 
@@ -116,3 +117,33 @@ def _launches(stage: Stage, sizes: Sizes) -> Row:
 
     variants = {"bare": partial(one, []), "noclobber": partial(one, stage.launcher())}
     return Row("launcher (`true`)", "ms", in_turn(variants, sizes.rounds), aim="+2 ms")
+
+
+def _pumped(stage: Stage, sizes: Sizes) -> list[Row]:
+    """What is printed into a harness's pipe: nothing at all, and a stream."""
+
+    def start(prefix: list[str]) -> float:
+        began = time.perf_counter()
+        for _ in range(sizes.launches):
+            subprocess.run(
+                [*prefix, "true"], env=stage.env, cwd=stage.root, check=True, capture_output=True
+            )
+        return (time.perf_counter() - began) / sizes.launches * 1000
+
+    def stream(prefix: list[str]) -> float:
+        began = time.perf_counter()
+        source = ["head", "-c", str(sizes.stream), "/dev/zero"]
+        with subprocess.Popen(
+            [*prefix, *source], env=stage.env, cwd=stage.root, stdout=subprocess.PIPE
+        ) as printing:
+            subprocess.run(["cat"], stdin=printing.stdout, stdout=subprocess.DEVNULL, check=True)
+        return sizes.stream / (time.perf_counter() - began) / 1e6
+
+    made = []
+    for name, unit, aim, one in (
+        ("a command through the pump (`true`)", "ms", "+2 ms", start),
+        (f"{sizes.stream // 10**6} MB into a pipe", "MB/s", "x 0.90", stream),
+    ):
+        variants = {"bare": partial(one, []), "noclobber": partial(one, stage.launcher())}
+        made.append(Row(name, unit, in_turn(variants, sizes.rounds), aim=aim))
+    return made
