@@ -33,10 +33,9 @@ UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
     attest-blocks.c)
 SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
-    streams.c replaces.c tree.c deletes.c tombs.c readonly.c metadata.c attributes.c \
-    agent.c intake.c held.c \
-    starts.c process.c spawn.c syscalls.c connect.c \
-    client.c question.c apart.c pages.c raw.c)
+    streams.c replaces.c tree.c deletes.c made.c tombs.c readonly.c metadata.c \
+    attributes.c agent.c intake.c held.c starts.c process.c spawn.c syscalls.c \
+    connect.c client.c question.c apart.c pages.c raw.c)
 
 # The shim defines the functions that _FORTIFY_SOURCE would make it call, and
 # open beside open64, which _FILE_OFFSET_BITS would make one.

@@ -189,6 +189,41 @@ join(const char *base, size_t base_size, const char *path, char *out,
 }
 
 size_t
+nc_path_in(int dirfd, const char *name, char *out)
+{
+    size_t size = strlen(name), base_size = 0;
+    const char *base = cwd;
+    if (!size || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
+        return 0;
+    if (dirfd == AT_FDCWD) {
+        base_size = working_directory();
+    } else {
+        struct nc_description *folder = nc_look(dirfd);
+        if (folder == NC_NOTHING || folder == NC_UNKNOWN ||
+            folder->kind != NC_FOLDER)
+            return 0;
+        if (!(folder->flags & NC_CANONICAL)) {
+            char real[NC_PATH_MAX];
+            size_t found = nc_path_of(dirfd, real, sizeof real);
+            if (!found || found > sizeof folder->path)
+                return 0;
+            memcpy(folder->path, real, found);
+            folder->path_size = (uint16_t)found;
+            folder->flags |= NC_CANONICAL;
+        }
+        base = folder->path;
+        base_size = folder->path_size;
+    }
+    if (!base_size || base_size + size + 2 > NC_PATH_MAX)
+        return 0;
+    memcpy(out, base, base_size);
+    if (base_size > 1)
+        out[base_size++] = '/';
+    memcpy(out + base_size, name, size + 1);
+    return base_size + size;
+}
+
+size_t
 nc_path_of(int fd, char *out, size_t size)
 {
     int kept = errno;

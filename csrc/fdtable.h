@@ -31,7 +31,8 @@ enum nc_description_flags {
     NC_ELDER = 512,     /* older than this process image */
     NC_BORROWED = 1024, /* its news came by fork: the parent reports it */
     NC_SOURCED = 2048,  /* a script that a shell takes its orders from */
-    NC_WHOLE = 4096     /* a folder with one area for all that is below it */
+    NC_WHOLE = 4096,    /* a folder with one area for all that is below it */
+    NC_CANONICAL = 8192 /* a folder whose `path` the kernel told */
 };
 
 /* What each read touches comes first, in one line of the processor's cache: up

@@ -211,14 +211,18 @@ struct nc_named {
 };
 
 /* flags of struct nc_gone */
-enum nc_gone_flags { NC_FOLDER_GONE = 1 };
+enum nc_gone_flags {
+    NC_FOLDER_GONE = 1,
+    NC_KEPT = 2 /* the file has a name in the store by now */
+};
 
 struct nc_gone {
     struct nc_record record;
     struct nc_version version; /* before the deletion */
     uint32_t path_size;
-    uint32_t links; /* names that are left */
-    /* path */
+    uint32_t kept_size;
+    /* path, name in `incoming`, a link beside the socket to a folder of
+     * the store */
 };
 
 /* flags of struct nc_shown */
@@ -293,7 +297,8 @@ struct nc_exec {
 
 /* A file `tombs` beside the socket, mapped by every process that creates files
  * under a root: slot FNV-1a(path) % NC_TOMB_SLOTS counts the deleted names
- * that might matter to a re-creation. Wrong only towards asking. */
+ * that might matter to a re-creation. Wrong only towards asking: who deletes a
+ * file that he kept himself marks its slot before. */
 #define NC_TOMB_SLOTS 65536
 
 struct nc_tombs {
@@ -303,7 +308,19 @@ struct nc_tombs {
 
 /* flags of struct nc_answer */
 enum nc_answer_flags {
-    NC_NO_UPDATES = 1 /* this process need not ask about in-place openings */
+    NC_NO_UPDATES = 1, /* this process need not ask about in-place openings */
+    NC_KEEPS = 2       /* it need not ask about deletions of files that it can
+                        * give a name in `incoming` first */
+};
+
+/* A file `made` beside the socket: marks (nc_mark_of) of versions that a
+ * session wrote from nothing. Deleting one of these destroys nobody's work. A
+ * mark may be missing; NC_MADE_WAYS slots are where it may stand. */
+#define NC_MADE_SLOTS 262144
+#define NC_MADE_WAYS 4
+
+struct nc_made {
+    uint64_t slots[NC_MADE_SLOTS];
 };
 
 enum nc_verdict {

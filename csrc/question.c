@@ -15,6 +15,7 @@ NC_COLD static struct {
     uint64_t dev, ino;
 } refused[MOST_REFUSED];
 int nc_refusals;
+int nc_keeps;
 static int asks_no_updates;
 
 static struct {
@@ -73,8 +74,8 @@ remember_scope(const char *path, size_t size)
     __atomic_add_fetch(&scope_count, 1, __ATOMIC_RELEASE);
 }
 
-static int
-in_known_scope(const char *path, size_t size)
+int
+nc_in_known_scope(const char *path, size_t size)
 {
     int count = __atomic_load_n(&scope_count, __ATOMIC_ACQUIRE);
     for (int i = 0; i < count; i++)
@@ -204,7 +205,7 @@ static const char down[] =
 int
 nc_ask(const struct nc_ask *ask)
 {
-    if (in_known_scope(ask->path, ask->path_size))
+    if (nc_in_known_scope(ask->path, ask->path_size))
         return 0;
     int kept = errno;
     int guest = nc_is_guest();
@@ -227,6 +228,8 @@ nc_ask(const struct nc_ask *ask)
             remember_scope(reply.text, reply.answer.scope_size);
             if (reply.answer.record.flags & NC_NO_UPDATES)
                 asks_no_updates = 1;
+            if (reply.answer.record.flags & NC_KEEPS)
+                nc_keeps = 1;
             if (reply.answer.verdict == NC_HOLD && ask->version)
                 nc_hold(ask->version);
             if (nc_unlikely(nc_refusals) && ask->version && lifts(ask->op))

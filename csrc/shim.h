@@ -128,6 +128,8 @@ int nc_area_at_once(int dirfd, const char *path);
  * absolute path to `out` (NC_PATH_MAX bytes; its size, 0: not known). */
 enum nc_area nc_area_of_open(int dirfd, const char *path, int fd, char *out,
                              size_t *out_size);
+/* The path of a name without a slash, by its folder's. 0: ask the kernel. */
+size_t nc_path_in(int dirfd, const char *name, char *out);
 /* The path of an open descriptor as the kernel tells it, size or 0. */
 size_t nc_path_of(int fd, char *out, size_t size);
 enum nc_area nc_area_of_fd(int fd, char *out, size_t *out_size);
@@ -178,6 +180,14 @@ int nc_ask(const struct nc_ask *ask);
 void nc_before_update(int fd, int flags);
 /* 1 where this process was refused this very file before. */
 int nc_was_refused(const struct stat *of);
+extern int nc_keeps; /* the daemon lets this process keep what it deletes */
+int nc_in_known_scope(const char *path, size_t size);
+
+/* ---- what this session made (made.c) ------------------------------- */
+
+/* A page of the daemon's, beside its socket; NULL where it is out of sight. */
+void *nc_shared_page(const char *name, size_t size, int protection);
+int nc_is_made(const struct nc_version *version);
 extern int nc_refusals; /* how many files this process was refused */
 
 /* ---- descriptors (track.c) ----------------------------------------- */
@@ -270,6 +280,9 @@ size_t nc_full_path(int dirfd, const char *path, char *out);
 /* ---- creating anew (tombs.c) --------------------------------------- */
 
 int nc_tombs_any(void); /* was anything deleted that might matter? */
+/* Says that a name is about to be deleted by a process that does not wait for
+ * the daemon. 0: it cannot be said. */
+int nc_tomb_mark(const char *path, size_t size);
 /* May this file, just created and still empty, be there? -1: refused, and the
  * deleted one stands there again. `source`: what is to take its place, or -1.
  */

@@ -8,7 +8,13 @@
 #define TOMBS_NAME "tombs" /* beside the daemon's socket */
 
 static const struct nc_tombs *tombs;
-static int looked; /* 1: `tombs` is as it will be */
+static struct nc_tombs *marks; /* the same where we may write, or NULL */
+static int looked;             /* 1: `tombs` is as it will be */
+/* What this process marked: the daemon may take a mark out before it has heard
+ * of the deletion. */
+#define OWN_KEPT 64
+NC_COLD static uint64_t own[OWN_KEPT];
+static unsigned own_count;
 NC_COLD static struct nc_tombs all_taken;
 
 uint64_t
@@ -25,42 +31,28 @@ look(void)
 {
     if (__atomic_load_n(&looked, __ATOMIC_ACQUIRE))
         return tombs;
-    const char *socket = nc_environment_get("NOCLOBBER_SOCKET");
-    const char *name = socket ? strrchr(socket, '/') : NULL;
-    char path[NC_PATH_MAX];
-    size_t folder = name ? (size_t)(name - socket) + 1 : 0;
-    const struct nc_tombs *found = NULL;
-    if (folder && folder + sizeof TOMBS_NAME < sizeof path) {
-        memcpy(path, socket, folder);
-        memcpy(path + folder, TOMBS_NAME, sizeof TOMBS_NAME);
-        int kept = errno;
-        int fd = nc_raw_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-        struct stat st;
-        if (fd >= 0) {
-            if (!nc_stat(fd, &st) && st.st_size >= (off_t)sizeof *tombs) {
-                found = nc_raw_mmap(NULL, sizeof *tombs, PROT_READ, MAP_SHARED,
-                                    fd, 0);
-                if (found == MAP_FAILED)
-                    found = NULL;
-            }
-            nc_raw_close(fd);
-        } else if (nc_environment_get("NOCLOBBER_LIFELINE")) {
-            /* out of sight in this namespace: ask each time */
-            all_taken.count = 1;
-            found = &all_taken;
-        }
-        errno = kept;
+    struct nc_tombs *found =
+        nc_shared_page(TOMBS_NAME, sizeof *tombs, PROT_READ | PROT_WRITE);
+    const struct nc_tombs *seen = found;
+    if (!seen)
+        seen = nc_shared_page(TOMBS_NAME, sizeof *tombs, PROT_READ);
+    if (!seen && nc_environment_get("NOCLOBBER_LIFELINE")) {
+        /* out of sight in this namespace: ask each time */
+        all_taken.count = 1;
+        seen = &all_taken;
     }
-    tombs = found;
+    marks = found;
+    tombs = seen;
     __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
-    return found;
+    return seen;
 }
 
 int
 nc_tombs_any(void)
 {
     const struct nc_tombs *page = look();
-    return page && __atomic_load_n(&page->count, __ATOMIC_ACQUIRE);
+    return page &&
+           (own_count || __atomic_load_n(&page->count, __ATOMIC_ACQUIRE));
 }
 
 static int
@@ -69,7 +61,24 @@ may_stand(const char *path, size_t size)
     const struct nc_tombs *page = tombs;
     if (page == &all_taken)
         return 1;
-    return page->slots[nc_tomb_hash(path, size) % NC_TOMB_SLOTS] != 0;
+    uint64_t hash = nc_tomb_hash(path, size);
+    for (unsigned i = 0; i < own_count && i < OWN_KEPT; i++)
+        if (own[i] == hash)
+            return 1;
+    return page->slots[hash % NC_TOMB_SLOTS] != 0;
+}
+
+int
+nc_tomb_mark(const char *path, size_t size)
+{
+    (void)look();
+    if (!marks)
+        return 0;
+    uint64_t hash = nc_tomb_hash(path, size);
+    own[own_count++ % OWN_KEPT] = hash;
+    marks->slots[hash % NC_TOMB_SLOTS] = UINT8_MAX;
+    __atomic_store_n(&marks->count, 1, __ATOMIC_RELEASE);
+    return 1;
 }
 
 int

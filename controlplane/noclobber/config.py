@@ -257,6 +257,7 @@ def _line(text: bytes, key: str) -> int:
     return text.count(b"\n", 0, found.start()) + 1 if found else 0
 
 
+_DAY = 86_400_000_000_000  # ns
 CHECK_EVERY = 1.0  # s between two looks at whether the files have changed
 
 
@@ -274,6 +275,10 @@ class Configs:
     def trouble(self) -> str:
         """What is wrong, one sentence for each broken file; else empty."""
         return " ".join(sorted(set(self._troubles.values())))
+
+    def since(self) -> int:
+        """Sessions that were last heard of before that time (ns) are forgotten."""
+        return time.time_ns() - self.of(None).retention_days * _DAY
 
     def of(self, root: bytes | None) -> Config:
         """The configuration in force under `root`."""

@@ -31,6 +31,7 @@ BACKLOG = 1024
 # s without a word before the journal is committed. A build's processes speak
 # every other millisecond, and a commit for each costs more than what they say.
 GRACE = 0.01
+BREATH = 0.001  # s without a word before something is worked out that can wait
 RETRY = 1.0  # s between two tries to commit on a full disk
 LONGEST = 0.05  # s that a report may wait for its commit when others press
 PAUSE = 0.05  # s
@@ -93,7 +94,7 @@ class Daemon:
             if dirty and self._guard.failing:
                 patience = RETRY
             else:
-                patience = GRACE if dirty or self._guard.has_work else TICK
+                patience = BREATH if self._guard.has_work else GRACE if dirty else TICK
             if not self._poll(patience):
                 self._guard.commit()
                 self._guard.work()

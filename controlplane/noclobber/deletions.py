@@ -83,11 +83,16 @@ class Deletions:
             return ruling._replace(verdict=Verdict.ALLOW)
         return ruling
 
-    def show(self, sessions: Iterable[Session]) -> None:
-        """Tells processes by the page which names are tombstones."""
+    def sweep(self) -> None:
+        """Nothing waits any more: processes' own marks go."""
+        self._page.sweep()
+
+    def show(self, sessions: Iterable[Session], *, waits: bool) -> None:
+        """Tells processes by the page which names are tombstones; `waits`: of
+        some deletions it is not known yet."""
         paths = {path for session in sessions for path in session.ledger.tombs}
         if paths != self._shown:
-            self._page.show(paths)
+            self._page.show(paths, waits=waits)
             self._shown = paths
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from noclobber.files import CONTENT_LIMIT, content_of, identity, open_files, rea
 from noclobber.gitguard import git_holds
 from noclobber.guarded import Guarded
 from noclobber.holding import Holding, Origin
-from noclobber.ledger import Image, Key, Stamp, is_taken_in, printed_as
+from noclobber.ledger import Edit, Image, Key, Stamp, is_taken_in, printed_as
 from noclobber.lineage import Lineage
 from noclobber.once import once
 from noclobber.overrides import Override
@@ -403,6 +403,12 @@ class Gathered:
     def extent(self) -> Extent:
         """What of T was seen, for people."""
         return extent(self.content if self.text else None, self.size, self.seen)
+
+    def opened(self, snapshot: str) -> tuple[Key, Edit]:
+        """T is open for writing in place: what was kept may have to go back."""
+        edit = Edit(self.image.command, self.stamp, snapshot)
+        self.session.ledger.edits[self.key] = edit
+        return self.key, edit
 
     def settle(self) -> None:
         """Works out what a receipt needs while the descriptor is open."""

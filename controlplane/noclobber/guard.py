@@ -26,6 +26,7 @@ from noclobber.files import identity
 from noclobber.guarded import Guarded
 from noclobber.holds import Holds
 from noclobber.hostguard import HostGuard
+from noclobber.incoming import Incoming
 from noclobber.journal import (
     AGAIN,
     EDIT,
@@ -39,7 +40,8 @@ from noclobber.journal import (
     Journal,
 )
 from noclobber.keeping import Keeper, Kept
-from noclobber.ledger import Edit, Image, Replaced
+from noclobber.ledger import Image, Replaced
+from noclobber.made import Made
 from noclobber.overrides import Override, Overrides, is_inside
 from noclobber.people import People
 from noclobber.receipts import Receipt, Receipts, Syncing, timestamp
@@ -51,14 +53,16 @@ from noclobber.system import System
 from noclobber.tombs import Page
 from noclobber.wire import C, Record, WireError
 
+MADE = "made"  # beside the socket; processes look for it there, and for the next
 TOMBS = "tombs"  # beside the socket; processes look for it there
 NOT_KEPT = 0  # in the place of a row: the old content could not be kept
 IDLE = 3_600_000_000_000  # ns of silence after which a session is let go of
-DAY = 86_400_000_000_000  # ns
 
 _IN_PLACE = frozenset((C.NC_OP_TRUNCATE, C.NC_OP_SHRINK, C.NC_OP_PUNCH, C.NC_OP_UPDATE))
 _COMMAND: int = C.NC_COMMAND
-_MOVES_NAMES = frozenset((C.NC_GONE, C.NC_NAMED))
+_FOLDER: int = C.NC_FOLDER_GONE
+_GONE: int = C.NC_GONE
+_NAMED: int = C.NC_NAMED
 
 _TABLES: dict[int, Callable[[rule.Facts], Ruling]] = {
     C.NC_OP_DELETE: rule.decide_deletion,
@@ -90,9 +94,12 @@ class Guard:
         self._receipt = 0
         self._asleep: dict[bytes, tuple[int, int]] = {}
         self._here: weakref.WeakSet[Speaker] = weakref.WeakSet()
+        self._incoming = Incoming(self, self.keeper.store.place, runtime)
+        self._deletions = Deletions(self.keeper.store, Page(runtime / TOMBS))
+        self._made = Made(runtime / MADE)
         self._start()
         self.sessions.live = System()
-        self._deletions = Deletions(self.keeper.store, Page(runtime / TOMBS))
+        self.sessions.made = self._made.add
         self._holds = Holds(self.keeper.store)
         self._show_tombs()
         self.fail_mark = FailMark(runtime, self.configs)
@@ -121,7 +128,7 @@ class Guard:
             self.commit()  # who does not know a session's roots protects nothing
             if found[0][1] & C.NC_ENDED and speaker.session:
                 self.guarded(speaker.session).evidence.take_in()
-        if not _MOVES_NAMES.isdisjoint([record[0] for record in found]):
+        if any(kind == _NAMED or (kind == _GONE and flags & _FOLDER) for kind, flags, *_ in found):
             self._show_tombs()
 
     def question(self, speaker: Speaker, record: bytes, fds: list[int]) -> bytes:
@@ -153,23 +160,26 @@ class Guard:
             ruling = Ruling(Verdict.DENY, BESIDE)
         text, snapshot = b"", ""
         if ruling.verdict is not Verdict.ALLOW or outlives_git(facts, ruling):
-            ruling, receipt = self._record(facts, ruling)
+            ruling, receipt = self.record(facts, ruling)
             text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
             snapshot = receipt.snapshot
             if op == C.NC_OP_DELETE and ruling.verdict is not Verdict.DENY:
-                self._laid(speaker, facts, snapshot)
+                self.laid(speaker, facts, snapshot)
             elif op == C.NC_OP_UPDATE:
-                self._edited(speaker, facts, snapshot)
+                self._journal(speaker, EDIT, entries.packed_edit(*facts.opened(snapshot)))
         self.answers[ruling.verdict] += 1
         if ruling.verdict is Verdict.DENY:
             self.commit()  # what it rests on must outlive this daemon
         elif ruling.row >= 3:
-            self._replaced(speaker, facts, ruling)
+            self.replaced(speaker, facts, ruling)
         verdict = ruling.verdict.value
         if self._holds.wants(facts, ruling):
             verdict = self._holds.add(facts, asked.fd, snapshot)
-        knows = op == C.NC_OP_UPDATE and facts.kind is Kind.DRIVEN
-        flags = C.NC_NO_UPDATES if knows else 0
+        flags = 0
+        if op == C.NC_OP_UPDATE and facts.kind is Kind.DRIVEN:
+            flags = C.NC_NO_UPDATES
+        elif op == C.NC_OP_DELETE and self.host.may_keep(facts):
+            flags = C.NC_KEEPS
         return wire.answer(ident, verdict, ruling.row, facts.scope, text, flags)
 
     def request(
@@ -195,15 +205,18 @@ class Guard:
     @property
     def has_work(self) -> bool:
         """Whether something can be done when nothing else is."""
-        return self.keeper.pressed
+        return self.keeper.pressed or self._incoming.waits
 
     def work(self) -> None:
         """Does some of it."""
-        if self.keeper.pressed:
+        if self._incoming.waits:
+            self._incoming.work()
+            if not self._incoming.waits:
+                self._deletions.sweep()
+        elif self.keeper.pressed:
             self._evict()
 
     def _evict(self) -> None:
-        """The store is brought back within its budget."""
         known = [(s.first, s.last) for s in self.sessions.all.values()]
         with contextlib.suppress(OSError):  # a store that cannot be read has trouble enough
             self.keeper.evict(self.configs.of(None), [*known, *self._asleep.values()])
@@ -211,9 +224,10 @@ class Guard:
     def tidy(self) -> None:
         """Forgets sessions that were silent too long, and lets go of those that
         are silent now: the journal has them."""
-        since = self._since()
+        since = self.configs.since()
         self.journal.forget(since)
         self._evict()
+        self._incoming.retry()
         idle = time.time_ns() - IDLE
         here = {id(speaker.session) for speaker in self._here}
         for name, session in list(self.sessions.all.items()):
@@ -231,6 +245,7 @@ class Guard:
         self.receipts.close()
         self._repositories.close()
         self._deletions.close()
+        self._made.close()
 
     def allow(self, override: Override) -> None:
         """A person lets one replacement through, or it is used up (`until` 0).
@@ -282,6 +297,7 @@ class Guard:
         """The answer where a deleted name is created again."""
         image, session = speaker.image, speaker.session
         assert image is not None and session is not None
+        self._incoming.settle(session, asked.path)
         facts, ruling = self._deletions.judge(
             asked,
             session,
@@ -292,10 +308,10 @@ class Guard:
         if facts is not None:
             tomb = session.ledger.tombs.pop(asked.path)
             if ruling.verdict is not Verdict.ALLOW:
-                _, receipt = self._record(facts, ruling, Kept(tomb.snapshot))
+                _, receipt = self.record(facts, ruling, Kept(tomb.snapshot))
                 text = receipt.reason.encode() if ruling.verdict is Verdict.DENY else b""
             if ruling.verdict is not Verdict.DENY:
-                self._replaced(speaker, facts, ruling)
+                self.replaced(speaker, facts, ruling)
                 if asked.source_fd is None and self._holds.wants(facts, ruling):
                     verdict = self._holds.add(facts, asked.fd, tomb.snapshot)
             self._journal(speaker, TAKEN, asked.path)
@@ -318,7 +334,7 @@ class Guard:
         text = b""
         if facts is not None and ruling.verdict is Verdict.DENY:
             self.answers[ruling.verdict] += 1
-            text = self._record(facts, ruling, trouble=trouble)[1].reason.encode()
+            text = self.record(facts, ruling, trouble=trouble)[1].reason.encode()
             if not trouble:
                 now = identity(os.fstat(asked.fd))
                 session.ledger.stands_again(*now)
@@ -327,28 +343,20 @@ class Guard:
         verdict = Verdict.DENY if text else Verdict.ALLOW
         return wire.answer(ident, verdict.value, ruling.row, b"", text)
 
-    def _edited(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
-        """A file is open for writing in place: its content may have to go back."""
-        edit = Edit(facts.image.command, facts.stamp, snapshot)
-        facts.session.ledger.edits[facts.key] = edit
-        self._journal(speaker, EDIT, entries.packed_edit(facts.key, edit))
-
-    def _laid(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
+    def laid(self, speaker: Speaker, facts: Gathered, snapshot: str) -> None:
+        """What was deleted and kept may stand in the way of a new file."""
         for path, tomb in self._deletions.lay(facts, snapshot):
             self._journal(speaker, TOMB, tombs.packed(path, tomb))
         self._show_tombs()
 
     def _show_tombs(self) -> None:
-        self._deletions.show(self.sessions.all.values())
+        self._deletions.show(self.sessions.all.values(), waits=self._incoming.waits)
 
     def _journal(self, speaker: Speaker, kind: int, data: bytes) -> None:
         assert speaker.session is not None
         self.journal.add(
             Entry(speaker.id, speaker.session.id, time.time_ns(), speaker.pid, kind, data)
         )
-
-    def _since(self) -> int:
-        return time.time_ns() - self.configs.of(None).retention_days * DAY
 
     def _wake(self, session: Session) -> None:
         """Replays what was reported of a session before this daemon, or before
@@ -387,16 +395,20 @@ class Guard:
     def _start(self) -> None:
         """Takes up what the journal has: tombstones and overrides at once, the
         rest of a session when it is heard of again."""
-        self._asleep = self.journal.open(self._since())
+        self._asleep = self.journal.open(self.configs.since())
         self._speakers = self.journal.last_speaker
         for entry in self.journal.entries(b""):
             self.overrides.load(entry.data)
         self._asleep.pop(b"", None)
         self.sessions.load = self._wake
-        for name in self.journal.having(TOMB) & self._asleep.keys():
+        self.sessions.kept = self._incoming.kept
+        wanted = set(self._asleep) if self._incoming.left else self.journal.having(TOMB)
+        for name in wanted & self._asleep.keys():
             self.sessions.get(name, 0)
+        self._incoming.caught_up()
 
-    def _replaced(self, speaker: Speaker, facts: Gathered, ruling: Ruling) -> None:
+    def replaced(self, speaker: Speaker, facts: Gathered, ruling: Ruling) -> None:
+        """What was let through is known to the session from now on."""
         asked = facts.asked
         later = ruling.row in (4, 5, 6) and not facts.known_before and facts.known_now
         known = later or ruling.row == 3 or (ruling.row == 4 and facts.known_before)
@@ -409,7 +421,7 @@ class Guard:
         facts.session.ledger.replaced(what)
         self._journal(speaker, REPLACED, entries.packed(what))
 
-    def _record(
+    def record(
         self, facts: Gathered, ruling: Ruling, kept: Kept | None = None, trouble: str = ""
     ) -> tuple[Ruling, Receipt]:
         """Keeps the old content where that is the verdict and it is not `kept`

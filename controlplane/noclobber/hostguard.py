@@ -281,6 +281,14 @@ class HostGuard:
         repositories = facts.guarded.repositories
         return not git_holds(repositories, path, facts.asked.fd, ("HEAD",))
 
+    def may_keep(self, facts: Gathered) -> bool:
+        """Whether a process may go on deleting without a question for each: it
+        keeps what it deletes, and is none that `forbids` is about."""
+        session = facts.session
+        if session.tier != C.NC_WORKSPACE_WRITE:
+            return False
+        return not session.host.files or not (is_git(facts.image) or facts.read_index)
+
     def _acts_as_git(self, facts: Gathered, ruling: Ruling) -> bool:
         image = facts.image
         if is_git(image):

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from noclobber import placing
@@ -60,12 +61,27 @@ class Keeper:
         if size > config.snapshot_size:
             return Kept(note=f"Not kept: {size} bytes are more than snapshot_size.")
         survives = asked.op in _TAKES_NAME and facts.stat.st_nlink == 1
-        if size <= LINK_FROM or not (survives and self.store.link(asked.fd, ident)):
+        # While what was deleted is there, no new file gets its inode's number
+        # and is taken for it.
+        links = survives and (asked.op == C.NC_OP_DELETE or size > LINK_FROM)
+        if not (links and self.store.link(asked.fd, ident)):
             if size <= COPY_LIMIT:
                 name = self.store.keep(asked.fd)
             elif not self.store.clone(asked.fd, ident):
                 return Kept(note=f"Not kept: {size} bytes are too much to copy.")
         return Kept(name, attributes_of(asked.fd))
+
+    def take_in(self, fd: int, path: Path, ident: str, config: Config) -> Kept:
+        """Keeps what a process gave a name at `path` before it deleted it; `fd`
+        is open on it. It is named `ident` where that is given, else by its hash.
+        Raises OSError: it is still there then."""
+        size, attributes = os.fstat(fd).st_size, attributes_of(fd)
+        if size > config.snapshot_size:
+            return Kept(note=f"Not kept: {size} bytes are more than snapshot_size.")
+        name = self.store.adopt(fd, path, ident)
+        if not name and size > COPY_LIMIT:
+            return Kept(note=f"Not kept: {size} bytes are too much to copy.")
+        return Kept(name or self.store.keep(fd), attributes)
 
     def put_back(self, facts: Gathered) -> Kept:
         """A shrink is refused: where the same command had opened the file to

@@ -205,6 +205,7 @@ class Ledger:
         self.links: dict[Key, list[tuple[bytes, bytes]]] = {}
         self.known: dict[Key, dict[Stamp, bytes]] = {}  # not to that command
         self.tombs: dict[bytes, Tomb] = {}
+        self.waiting: dict[bytes, bytes] = {}  # deleted path: its name in `incoming`
         self.edits: dict[Key, Edit] = {}
         self.agents: set[int] = set()  # tokens of the agent's own images
         self.carried: set[bytes] = set()  # commands whose intake a pump tells
@@ -310,6 +311,10 @@ class Ledger:
         self.seq += 1
         self._restamped.setdefault(key, set()).add(stamp)
 
+    def was_put_back(self, key: Key, stamp: Stamp) -> bool:
+        """Whether that version only stands again, or was renamed."""
+        return stamp in self._restamped.get(key, ())
+
     def gone(self, key: Key, stamp: Stamp, path: bytes) -> None:
         """A name was deleted."""
         self.seq += 1
@@ -321,8 +326,9 @@ class Ledger:
     def folder_gone(self, path: bytes) -> None:
         """A directory was deleted: tombstones live no longer than it."""
         below = path.rstrip(b"/") + b"/"
-        for name in [name for name in self.tombs if name.startswith(below)]:
-            del self.tombs[name]
+        for names in (self.tombs, self.waiting):
+            for name in [name for name in names if name.startswith(below)]:
+                del names[name]
 
     def replaced(self, what: Replaced) -> None:
         """The daemon let something through that changed or took this version."""

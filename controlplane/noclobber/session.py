@@ -13,7 +13,17 @@ from typing import Any, Protocol
 
 from noclobber import wire
 from noclobber.host import Host
-from noclobber.ledger import Command, Image, Ledger, identify, is_taken_in, printed_as
+from noclobber.ledger import (
+    FRESH,
+    Command,
+    Image,
+    Key,
+    Ledger,
+    Stamp,
+    identify,
+    is_taken_in,
+    printed_as,
+)
 from noclobber.wire import C, Record, Version, WireError
 
 _ID_MAX: int = C.NC_ID_MAX
@@ -64,6 +74,8 @@ class Sessions:
         self.all: dict[bytes, Session] = {}
         self.live: Live | None = None
         self.load: Callable[[Session], None] | None = None
+        self.made: Callable[[bytes, Version], None] | None = None
+        self.kept: Callable[[Speaker, Key, Stamp, bytes, bytes], None] | None = None
         self._handlers: dict[int, Callable[[Speaker, int, bytes, int, int, int], None]] = {
             C.NC_HELLO: self._hello,
             C.NC_COMMAND: self._command,
@@ -167,6 +179,8 @@ class Sessions:
         (path,) = wire.strings(buffer, at + wire.WROTE.size, end, [size])
         now, before = Version(*versions[:5]), Version(*versions[5:])
         session.ledger.wrote(image, now, before, flags, path, time)
+        if flags & FRESH and self.made and not session.ledger.was_put_back(*identify(now)):
+            self.made(session.id, now)
 
     def _pipe(
         self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
@@ -188,12 +202,15 @@ class Sessions:
         self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int
     ) -> None:
         _, session = _who(speaker)
-        *version, size, _ = wire.GONE.unpack_from(buffer, at)[4:]
-        (path,) = wire.strings(buffer, at + wire.GONE.size, end, [size])
+        *version, size, kept = wire.GONE.unpack_from(buffer, at)[4:]
+        path, name = wire.strings(buffer, at + wire.GONE.size, end, [size, kept])
         if flags & C.NC_FOLDER_GONE:
             session.ledger.folder_gone(path)
             return
-        session.ledger.gone(*identify(Version(*version)), path)
+        key, stamp = identify(Version(*version))
+        session.ledger.gone(key, stamp, path)
+        if flags & C.NC_KEPT and self.kept:
+            self.kept(speaker, key, stamp, path, name)
 
     def _shown(
         self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int

@@ -86,7 +86,7 @@ class Store:
         its only name. False where it cannot be (another file system, another
         user's file) or where somebody may still write to it. Raises OSError
         where the store cannot be used."""
-        if not _is_at_rest(fd):
+        if not is_at_rest(fd):
             return False
         with self._open() as folder:
             try:
@@ -113,6 +113,24 @@ class Store:
                 os.close(source)
         self.added += os.fstat(fd).st_size
         return True
+
+    def adopt(self, fd: int, path: Path, name: str = "") -> str:
+        """Takes in the file at `path`, on the store's file system, that `fd` is
+        open on: by the hash of what it holds, or by `name`. Returns the name,
+        empty where others have the file open for writing or by other names.
+        Raises OSError."""
+        if os.fstat(fd).st_nlink != 1 or not is_at_rest(fd):
+            return ""
+        with self._open() as folder:
+            name = name or hash_of(fd)
+            os.fchmod(fd, 0o600)
+            try:
+                os.utime(name, dir_fd=folder)
+            except FileNotFoundError:
+                os.utime(path)
+                os.rename(path, name, dst_dir_fd=folder)
+                self.added += os.fstat(fd).st_size
+        return name
 
     def open(self, name: str) -> int:
         """A descriptor of the content, for reading. Raises OSError."""
@@ -223,7 +241,7 @@ def _unnamed(folder: int) -> Iterator[tuple[int, str]]:
                 os.unlink(aside, dir_fd=folder)
 
 
-def _is_at_rest(fd: int) -> bool:
+def is_at_rest(fd: int) -> bool:
     """Whether nobody has the file open for writing, by the kernel's word: a
     lease for reading is given then alone. Who opens it in that moment waits
     until it is given back, and we are sent SIGIO, which the daemon ignores."""

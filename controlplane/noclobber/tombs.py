@@ -53,10 +53,19 @@ class Page:
         self._map[_SLOTS_AT:_SIZE] = bytes(_SIZE - _SLOTS_AT)
         self._map[: _COUNT.size] = _COUNT.pack(0)
 
-    def show(self, paths: Iterable[bytes]) -> None:
-        """Makes the page say that these names were deleted, and no others."""
+    def sweep(self) -> None:
+        """Takes out what processes marked of deletions that are settled now."""
+        page = bytearray(_SLOTS)
+        for slot, value in self._slots.items():
+            page[slot] = value
+        self._map[_SLOTS_AT : _SLOTS_AT + _SLOTS] = bytes(page)
+        self._map[: _COUNT.size] = _COUNT.pack(len(self._slots))
+
+    def show(self, paths: Iterable[bytes], *, waits: bool) -> None:
+        """Makes the page say that these names were deleted. What processes
+        marked is left; `waits`: there is such, of deletions not yet settled."""
         slots: dict[int, int] = {}
-        count = 0
+        count = int(waits)
         for path in paths:
             slot = slot_of(path)
             slots[slot] = min(slots.get(slot, 0) + 1, _FULL)
