@@ -128,7 +128,8 @@ class Store:
                 os.utime(name, dir_fd=folder)
             except FileNotFoundError:
                 os.utime(path)
-                os.rename(path, name, dst_dir_fd=folder)
+                # The name there goes when the receipt is written.
+                os.link(path, name, dst_dir_fd=folder, follow_symlinks=False)
                 self.added += os.fstat(fd).st_size
         return name
 
