@@ -323,6 +323,7 @@ class Guard:
         image, session = speaker.image, speaker.session
         assert image is not None and session is not None
         key, _ = identity(os.fstat(asked.fd))
+        kept = Kept(self._holds.snapshot(session, key))
         facts, ruling, trouble = self._holds.judge(
             asked,
             session,
@@ -340,6 +341,8 @@ class Guard:
                 session.ledger.stands_again(*now)
                 self._journal(speaker, AGAIN, b"".join(now))
             self.commit()
+        elif facts is not None and ruling.row == 7:
+            self.record(facts, ruling, kept)  # a cut that somebody allowed
         verdict = Verdict.DENY if text else Verdict.ALLOW
         return wire.answer(ident, verdict.value, ruling.row, b"", text)
 

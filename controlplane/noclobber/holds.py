@@ -61,6 +61,11 @@ class Holds:
         is closed is part of that."""
         return bool(self._all) and (session.id, identity(os.fstat(fd))[0]) in self._all
 
+    def snapshot(self, session: Session, key: Key) -> str:
+        """Where what the file held is kept; empty where it is not looked at."""
+        hold = self._all.get((session.id, key))
+        return hold.snapshot if hold else ""
+
     def add(self, facts: Gathered, fd: int, snapshot: str) -> int:
         """The file that `fd` is open on is about to be written anew. What it
         held is kept under that name, or is kept now. Returns the verdict."""

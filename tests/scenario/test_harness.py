@@ -71,6 +71,24 @@ def test_a_file_that_the_agent_wrote_may_be_rewritten(guard, file):
     assert results == ["written", "allow", "written"] and guard.receipts() == []
 
 
+@pytest.mark.parametrize("api", [False, True])
+def test_writing_back_what_one_read_returned_is_refused(guard, file, api):
+    _, done = run(guard, ["read", str(file)], ["write_back", str(file)], api=api)
+    assert done.startswith("error: ") and file.read_text() == OLD
+    assert guard.denied() == [str(file)]
+
+
+def test_what_a_person_allowed_passes_there_too_and_once(guard, file):
+    steps = [["read", str(file)], ["write_back", str(file)]]
+    assert run(guard, *steps, api=True)[1] != "written"
+    assert guard.cli("allow", str(file), "--reason", "the rest is old").returncode == 0
+    assert run(guard, *steps, api=True)[1] == "written"
+    assert file.read_text() == "\n".join(LINES[:1000]) + "\n"
+    (used,) = [each for each in guard.receipts() if each["row"] == 7]
+    assert used["override"]["reason"] == "the rest is old" and used["snapshot"]
+    assert guard.cli("allow", "--json").stdout == ""
+
+
 def test_what_its_commands_print_is_not_the_harnesss_to_say(guard, file):
     text = "from noclobber import Session; Session().shown('f')"
     done = guard.run(sys.executable, "-c", text)

@@ -18,6 +18,7 @@ LINES = 1000  # of a file that Read returns at one time
 class Tools:
     def __init__(self, with_api: bool) -> None:
         self.session = None
+        self.last = ""  # what Read returned, without its line numbers
         if with_api:
             from noclobber import Session
 
@@ -30,11 +31,15 @@ class Tools:
         notice = "" if last == len(lines) else f"\n(showing lines {offset}-{last} of {len(lines)})"
         if self.session:
             self.session.shown(path, lines=(offset, last))  # two
+        self.last = "\n".join(page) + "\n"
         return "\n".join(f"{n:6}\t{line}" for n, line in enumerate(page, offset)) + notice
 
     def write(self, path: str, text: str) -> str:
         Path(path).write_text(text)
         return "written"
+
+    def write_back(self, path: str) -> str:
+        return self.write(path, self.last)
 
     def edit(self, path: str, old: str, new: str) -> str:
         text = Path(path).read_text()
