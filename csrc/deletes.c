@@ -112,7 +112,8 @@ static int
 may_go(int dirfd, const char *path, struct deleting *gone)
 {
     struct stat st;
-    if (nc_is_guest() || nc_process.read_only || nc_refusals)
+    if (nc_is_guest() || nc_process.read_only || nc_refusals ||
+        !nc_readable(path))
         return 0;
     size_t size = nc_path_in(dirfd, path, gone->path);
     if (!size || nc_area_of(gone->path, size) != NC_AREA_ROOT)

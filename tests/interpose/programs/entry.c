@@ -143,26 +143,24 @@ run_one(const struct entry *entry, const char *scene)
         _exit(9);
 }
 
-static const struct entry *
-table_of(int kind)
+static void
+run_apart(const struct entry *entry, const char *scene)
 {
-    switch (kind) {
-    case REPLACES:
-        return replaces;
-    case READS:
-        return reads;
-    case STARTS:
-        return starts;
-    case FAILS:
-        return fails;
-    case CHANGES:
-        return changes;
-    case BADLY:
-        return change_fails;
-    default:
-        return passes;
+    pid_t child = fork();
+    if (!child) {
+        run_one(entry, scene);
+        _exit(0);
+    }
+    long how = ended(child);
+    if (how) {
+        printf("%s ended with %ld\n", entry->name, how);
+        fflush(stdout);
     }
 }
+
+static const struct entry *const tables[] = {
+    replaces, reads, passes, starts, fails, changes, change_fails, talks,
+};
 
 static int
 replace(const char *path)
@@ -184,24 +182,15 @@ main(int arguments, char **words)
         return replace(words[2]);
     int is_list = !strcmp(words[1], "list");
     int kind = words[is_list ? 2 : 1][0];
-    for (const struct entry *at = table_of(kind); at->name; at++) {
-        if ((int)at->kind != kind ||
-            (arguments > 3 && strcmp(at->name, words[3]) != 0))
-            continue;
-        if (is_list) {
-            puts(at->name);
-            continue;
+    const char *only = arguments > 3 ? words[3] : NULL;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct entry *at = tables[i]; at->name; at++) {
+            if ((int)at->kind != kind || (only && strcmp(at->name, only) != 0))
+                continue;
+            if (is_list)
+                puts(at->name);
+            else
+                run_apart(at, words[2]);
         }
-        pid_t child = fork();
-        if (!child) {
-            run_one(at, words[2]);
-            _exit(0);
-        }
-        long how = ended(child);
-        if (how) {
-            printf("%s ended with %ld\n", at->name, how);
-            fflush(stdout);
-        }
-    }
     return 0;
 }

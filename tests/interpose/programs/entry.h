@@ -38,7 +38,7 @@ struct entry {
 };
 
 extern const struct entry replaces[], reads[], passes[], starts[], fails[];
-extern const struct entry changes[], change_fails[];
+extern const struct entry changes[], change_fails[], talks[];
 
 /* The C library's names behind macros and inlines: always a real call. */
 #define NAMED(type, own, symbol, parameters) \
