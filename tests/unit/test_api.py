@@ -155,6 +155,7 @@ def test_in_the_read_only_tier_nothing_may_be_replaced_or_made(file, home_of):
 def test_deleting_it_first_makes_it_no_less_of_a_replacement(file, home_of):
     session = Session(session="s")
     session.shown(file, 0, 500)
+    home_of.launch("s")  # what started these tests is no part of the writer's walk
     writer = home_of.talker("voiced")
     assert writer.ask(file, C.NC_OP_DELETE).verdict == C.NC_SNAPSHOT
     file.unlink()
