@@ -94,7 +94,7 @@ class Guard:
         self._receipt = 0
         self._asleep: dict[bytes, tuple[int, int]] = {}
         self._here: weakref.WeakSet[Speaker] = weakref.WeakSet()
-        self._incoming = Incoming(self, self.keeper.store.place, runtime)
+        self.incoming = Incoming(self, self.keeper.store.place, runtime)
         self._deletions = Deletions(self.keeper.store, Page(runtime / TOMBS))
         self._made = Made(runtime / MADE)
         self._start()
@@ -205,13 +205,13 @@ class Guard:
     @property
     def has_work(self) -> bool:
         """Whether something can be done when nothing else is."""
-        return self.keeper.pressed or self._incoming.waits
+        return self.keeper.pressed or self.incoming.waits
 
     def work(self) -> None:
         """Does some of it."""
-        if self._incoming.waits:
-            self._incoming.work()
-            if not self._incoming.waits:
+        if self.incoming.waits:
+            self.incoming.work()
+            if not self.incoming.waits:
                 self._deletions.sweep()
         elif self.keeper.pressed:
             self._evict()
@@ -227,7 +227,7 @@ class Guard:
         since = self.configs.since()
         self.journal.forget(since)
         self._evict()
-        self._incoming.retry()
+        self.incoming.retry()
         idle = time.time_ns() - IDLE
         here = {id(speaker.session) for speaker in self._here}
         for name, session in list(self.sessions.all.items()):
@@ -297,7 +297,7 @@ class Guard:
         """The answer where a deleted name is created again."""
         image, session = speaker.image, speaker.session
         assert image is not None and session is not None
-        self._incoming.settle(session, asked.path)
+        self.incoming.settle(session, asked.path)
         facts, ruling = self._deletions.judge(
             asked,
             session,
@@ -353,7 +353,7 @@ class Guard:
         self._show_tombs()
 
     def _show_tombs(self) -> None:
-        self._deletions.show(self.sessions.all.values(), waits=self._incoming.waits)
+        self._deletions.show(self.sessions.all.values(), waits=self.incoming.waits)
 
     def _journal(self, speaker: Speaker, kind: int, data: bytes) -> None:
         assert speaker.session is not None
@@ -404,11 +404,11 @@ class Guard:
             self.overrides.load(entry.data)
         self._asleep.pop(b"", None)
         self.sessions.load = self._wake
-        self.sessions.kept = self._incoming.kept
-        wanted = set(self._asleep) if self._incoming.left else self.journal.having(TOMB)
+        self.sessions.kept = self.incoming.kept
+        wanted = set(self._asleep) if self.incoming.left else self.journal.having(TOMB)
         for name in wanted & self._asleep.keys():
             self.sessions.get(name, 0)
-        self._incoming.caught_up()
+        self.incoming.caught_up()
 
     def replaced(self, speaker: Speaker, facts: Gathered, ruling: Ruling) -> None:
         """What was let through is known to the session from now on."""

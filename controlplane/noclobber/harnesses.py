@@ -124,6 +124,7 @@ class Harnesses:
                     "reason": report.TIER, "message": message}  # fmt: skip
         if fds:
             return self._foreseen(session, path, fds[0])
+        self._guard.incoming.settle(session, path)
         tomb = session.ledger.tombs.get(path)
         if tomb is None:
             return _NOTHING

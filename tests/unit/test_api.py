@@ -165,6 +165,19 @@ def test_deleting_it_first_makes_it_no_less_of_a_replacement(file, home_of):
     assert session.may_replace(file)
 
 
+def test_a_deletion_among_thousands_is_known_as_soon_as_it_is_asked_about(file):
+    """What they were is worked out later than they were told of."""
+    others = file.parent / "others"
+    others.mkdir()
+    for number in range(3000):
+        (others / str(number)).write_bytes(TEXT)
+    with Session() as session:
+        session.shown(file, 0, 103)
+        subprocess.run(["rm", "-r", others, file], env=session.environ(), check=True)
+        found = session.may_replace(file)
+    assert (found.verdict, found.seen_bytes, found.total_bytes) == ("deny", 103, len(TEXT))
+
+
 def test_an_override_lets_it_through_and_asking_uses_none_up(file, home_of):
     session = Session()
     assert not session.may_replace(file)
