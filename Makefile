@@ -27,7 +27,7 @@ LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c begin
 # What Python calls through cffi: what the daemon does often, and for pytest
 # units of the shim, with what they need.
 UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
-    readings.c receive.c \
+    readings.c receive.c program.c elffile.c \
     attest-keys.c attest-index.c attest-pieces.c attest-gutters.c attest-names.c \
     attest-lines.c attest-align.c attest-loose.c attest-found.c \
     attest-blocks.c)
@@ -35,7 +35,7 @@ SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
     streams.c replaces.c tree.c deletes.c made.c tombs.c readonly.c metadata.c \
     attributes.c agent.c intake.c held.c starts.c process.c spawn.c syscalls.c \
-    connect.c client.c question.c apart.c pages.c raw.c)
+    connect.c client.c question.c apart.c pages.c raw.c program.c elffile.c)
 
 # The shim defines the functions that _FORTIFY_SOURCE would make it call, and
 # open beside open64, which _FILE_OFFSET_BITS would make one.

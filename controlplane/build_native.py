@@ -27,6 +27,7 @@ HEADERS = (
     "paths.h",
     "readings.h",
     "receive.h",
+    "program.h",
     "attest.h",
 )
 CSRC = Path(__file__).resolve().parent.parent / "csrc"

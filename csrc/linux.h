@@ -107,5 +107,6 @@ nc_is_terminal_master(const struct stat *st)
 }
 
 #define NC_FD_LINK "/proc/self/fd/" /* names the file behind a descriptor */
+void nc_link_to(int fd, char *out); /* that path of it, 64 bytes at most */
 #define NC_OPEN_LOOK (O_PATH | O_CLOEXEC) /* looks at a file, opens nothing */
 #endif

@@ -1,6 +1,7 @@
 /* System calls without the C library's wrappers, which we have replaced. */
 #include <errno.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "platform.h"
 
@@ -53,4 +54,18 @@ nc_raw_syscall(long number, ...)
         return -1;
     }
     return result;
+}
+
+void
+nc_link_to(int fd, char *out)
+{
+    char digits[12];
+    int many = 0;
+    memcpy(out, NC_FD_LINK, sizeof NC_FD_LINK - 1);
+    out += sizeof NC_FD_LINK - 1;
+    for (int rest = fd; rest || !many; rest /= 10)
+        digits[many++] = (char)('0' + rest % 10);
+    while (many)
+        *out++ = digits[--many];
+    *out = 0;
 }

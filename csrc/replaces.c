@@ -29,21 +29,6 @@ ask_about(enum nc_op op, int fd, const struct stat *st, uint64_t start,
     return nc_ask(&ask);
 }
 
-/* `/proc/self/fd/N` for a descriptor. */
-void
-nc_link_to(int fd, char *out)
-{
-    char digits[12];
-    int many = 0;
-    memcpy(out, NC_FD_LINK, sizeof NC_FD_LINK - 1);
-    out += sizeof NC_FD_LINK - 1;
-    for (int rest = fd; rest || !many; rest /= 10)
-        digits[many++] = (char)('0' + rest % 10);
-    while (many)
-        *out++ = digits[--many];
-    *out = 0;
-}
-
 /* May what `path` names be emptied? -1: refused. Where it could be, *held is a
  * descriptor of it and `link` a path that leads to that very file; else the
  * program's own call goes on as it stands and gives the kernel's answer. */

@@ -262,8 +262,7 @@ struct nc_opening {
 };
 
 int nc_open(const struct nc_opening *opening);
-void nc_link_to(int fd, char *out); /* `/proc/self/fd/N`, at most 64 bytes */
-int nc_shrink(int fd, off_t size);  /* may it? for ftruncate and kin */
+int nc_shrink(int fd, off_t size); /* may it? for ftruncate and kin */
 int nc_may_empty(int dirfd, const char *path, char *link, size_t link_size,
                  int *held);
 int nc_may_rename(int from_dir, const char *from, int to_dir, const char *to,
