@@ -11,8 +11,11 @@
 #   clean     takes out what was built, and .venv
 #
 # CC, CFLAGS, LDFLAGS and PYTHON are yours to set; V=1 shows whole commands.
+# MUSL_CC compiles the shim for programs of musl, where that is not the system's
+# C library; where there is no such compiler it is left out.
 
 CC ?= cc
+MUSL_CC ?= musl-gcc
 CFLAGS ?= -O2 -g
 PYTHON ?= python3
 BUILD ?= build
@@ -23,7 +26,7 @@ Q := $(if $(V),,@)
 
 LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c begin.c \
     handles.c follow.c become.c witness.c outlets.c pump.c stream.c spool.c \
-    pty.c paths.c)
+    pty.c paths.c library.c program.c elffile.c raw.c)
 # What Python calls through cffi: what the daemon does often, and for pytest
 # units of the shim, with what they need.
 UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
@@ -35,7 +38,8 @@ SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
     streams.c replaces.c tree.c deletes.c made.c tombs.c readonly.c metadata.c \
     attributes.c agent.c intake.c held.c starts.c process.c spawn.c syscalls.c \
-    connect.c client.c question.c apart.c pages.c raw.c program.c elffile.c)
+    connect.c client.c question.c apart.c pages.c raw.c program.c elffile.c \
+    library.c)
 
 # The shim defines the functions that _FORTIFY_SOURCE would make it call, and
 # open beside open64, which _FILE_OFFSET_BITS would make one.
@@ -56,6 +60,15 @@ SHIM_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,-O1 -Wl,--hash-style=gnu \
     -Wl,--as-needed -Wl,--sort-section=name -Wl,-z,lazy \
     -Wl,-z,noseparate-code -Wl,-z,norelro
 SHIM_LDLIBS := -ldl
+LIBC := $(if $(shell printf '\043include <features.h>\n' | \
+    $(CC) -E -dM -x c - 2>/dev/null | grep -w __GLIBC__),glibc,musl)
+ifeq ($(LIBC),musl)
+# What musl has no function of is not offered to programs, either.
+EXPORTS := $(BUILD)/obj/exports.map
+SHIM_LDFLAGS += -Wl,--version-script=$(EXPORTS)
+else ifneq ($(shell command -v $(firstword $(MUSL_CC) -) 2>/dev/null),)
+MUSL_SHIM := $(BUILD)/lib/noclobber/musl/libnoclobber.so
+endif
 endif
 
 LAUNCHER := $(BUILD)/bin/noclobber-exec
@@ -64,8 +77,8 @@ NATIVE_NAME = $(shell $(PYTHON) controlplane/build_native.py --name)
 
 object = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(1))
 
-.PHONY: all native
-all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH)
+.PHONY: all native musl
+all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH) $(if $(MUSL_SHIM),musl)
 
 $(BUILD)/obj/launch.o: controlplane/noclobber/__init__.py
 $(BUILD)/obj/launch.o: NC_CPPFLAGS += -DNOCLOBBER_RELEASE='"$(shell \
@@ -77,11 +90,29 @@ $(BUILD)/obj/%.o: csrc/%.c Makefile
 	$(Q)$(CC) $(NC_CPPFLAGS) $(CPPFLAGS) $(NC_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # Linked aside and moved: a process may have the old one mapped.
-$(SHIM): $(call object,$(SHIM_SOURCES))
+$(SHIM): $(call object,$(SHIM_SOURCES)) $(EXPORTS)
 	@mkdir -p $(@D)
 	@echo "LINK $@"
-	$(Q)$(CC) $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) $^ $(SHIM_LDLIBS) -o $@.new
+	$(Q)$(CC) $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) $(SHIM_LDLIBS) \
+	    -o $@.new
 	@mv -f $@.new $@
+
+$(BUILD)/obj/exports.map: csrc/hooks.def
+	@mkdir -p $(@D)
+	@{ echo '{ global:'; sed -n 's/^HOOK([^,]*, *\([a-zA-Z0-9_]*\),.*/\1;/p' $<; \
+	    echo 'local: *; };'; } >$@
+
+# musl-gcc knows no header of the kernel's: those of the system are its own.
+MUSL_BUILD := $(BUILD)/musl
+KERNEL_HEADERS := $(foreach dir,linux asm asm-generic,$(firstword \
+    $(wildcard /usr/include/$(dir) /usr/include/$(shell $(CC) -print-multiarch)/$(dir))))
+
+musl:
+	@mkdir -p $(MUSL_BUILD)/include
+	@ln -sfn $(KERNEL_HEADERS) $(MUSL_BUILD)/include
+	$(Q)$(MAKE) --no-print-directory CC="$(MUSL_CC)" BUILD=$(MUSL_BUILD) \
+	    CPPFLAGS="$(CPPFLAGS) -idirafter $(MUSL_BUILD)/include" \
+	    SHIM=$(MUSL_SHIM) $(MUSL_SHIM)
 
 $(LAUNCHER): $(call object,$(LAUNCHER_SOURCES))
 	@mkdir -p $(@D)
@@ -156,7 +187,8 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 	mkdir -p build/sanitize/reports
 	$(CC) -fPIC -Wall -Wextra -Werror -DREPORTS='"$(abspath build/sanitize/reports)/report"' \
 	    -c tests/sanitize.c -o build/sanitize/reports.o
-	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" LDFLAGS=build/sanitize/reports.o all
+	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" LDFLAGS=build/sanitize/reports.o \
+	    MUSL_CC= all
 	@status=0; reports="$(abspath build/sanitize/reports)/report"; \
 	export NOCLOBBER_BIN="$(abspath build/sanitize/bin)"; \
 	export ASAN_OPTIONS="handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0:detect_leaks=0"; \

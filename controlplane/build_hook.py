@@ -39,7 +39,9 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["pure_python"] = False
         build_data["shared_scripts"] = {str(build / "bin" / name): name for name in LAUNCHERS}
         build_data["shared_data"] = {
-            str(build / "lib" / "noclobber" / library): f"lib/noclobber/{library}"
+            str(build / "lib" / name): f"lib/{name}"
+            for name in (f"noclobber/{library}", f"noclobber/musl/{library}")
+            if (build / "lib" / name).exists()
         }
         if version == "editable":
             # The package is imported from the source tree: the module stands there.

@@ -243,10 +243,12 @@ nc_send(int sock, const void *data, size_t size, const int *fds, int fd_count)
     if (fd_count) {
         memset(&control, 0, sizeof control);
         message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE((size_t)fd_count * sizeof(int));
+        message.msg_controllen =
+            (socklen_t)CMSG_SPACE((size_t)fd_count * sizeof(int));
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN((size_t)fd_count * sizeof(int));
+        control.header.cmsg_len =
+            (socklen_t)CMSG_LEN((size_t)fd_count * sizeof(int));
         memcpy(CMSG_DATA(&control.header), fds, (size_t)fd_count * sizeof(int));
     }
     struct timespec began;

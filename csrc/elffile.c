@@ -55,15 +55,15 @@ base_of(const char *path)
 }
 
 /* A loader may stand anywhere (Nix, a bundle): its name is what tells. */
-static enum nc_reason
+static enum nc_loader
 loader_named(const char *name)
 {
     if (begins(name, "ld-musl-"))
-        return NC_REASON_MUSL;
+        return NC_LOADER_MUSL;
     if (begins(name, "ld-linux") || begins(name, "ld-2.") ||
         !strcmp(name, "ld.so"))
-        return NC_REASON_GLIBC;
-    return NC_REASON_LOADER;
+        return NC_LOADER_GLIBC;
+    return NC_LOADER_OTHER;
 }
 
 /* ---- the dynamic section ------------------------------------------- */
@@ -226,20 +226,18 @@ is_bun(const struct nc_image *image, const struct segments *all,
 /* Without PT_INTERP and at no fixed address: a loader started as a program, or
  * one that needs none. A loader is a library, and the linker marks those that
  * are not. */
-static enum nc_reason
-without_loader(const struct nc_image *image, const struct segments *all,
-               const struct dynamic *dynamic)
+static enum nc_loader
+is_loader(const struct nc_image *image, const struct segments *all,
+          const struct dynamic *dynamic)
 {
-    if (image->elf.e_type != ET_DYN)
-        return NC_REASON_STATIC;
-    if (dynamic->is_pie)
-        return NC_REASON_STATIC_PIE;
+    if (image->elf.e_type != ET_DYN || dynamic->is_pie)
+        return NC_LOADER_NONE;
     char text[16] = "";
     if (dynamic->has_name)
         string_at(image, all, dynamic->strings, dynamic->name, text,
                   sizeof text);
     if (begins(text, "ld-linux"))
-        return NC_REASON_GLIBC;
+        return NC_LOADER_GLIBC;
     /* musl's has no name of its own everywhere; it may be started by another
      * that leads to it (ldd). */
     char link[64], path[256];
@@ -249,54 +247,89 @@ without_loader(const struct nc_image *image, const struct segments *all,
     const char *base = base_of(path);
     return begins(text, "libc.") || begins(base, "ld-musl-") ||
                    !strcmp(base, "libc.so")
-               ? NC_REASON_MUSL
-               : NC_REASON_STATIC_PIE;
+               ? NC_LOADER_MUSL
+               : NC_LOADER_NONE;
 }
 
-static enum nc_reason
-loader_of(const struct nc_image *image, const Elf64_Phdr *segment)
+/* Of the segment that names it; 0: it names none. */
+static int
+loader_of(const struct nc_image *image, const Elf64_Phdr *segment,
+          enum nc_loader *loader)
 {
     char name[256];
     size_t size = segment->p_filesz < sizeof name ? (size_t)segment->p_filesz
                                                   : sizeof name;
     const char *found = bytes_at(image, segment->p_offset, size, name, &size);
     if (!size || found[size - 1])
-        return NC_REASON_UNKNOWN;
-    return loader_named(base_of(found));
+        return 0;
+    *loader = loader_named(base_of(found));
+    return 1;
 }
 
-enum nc_reason
-nc_reason_of_elf(const struct nc_image *image)
+static enum nc_reason
+reason_for(enum nc_loader loader, int is_fixed)
+{
+    switch (loader) {
+    case NC_LOADER_GLIBC:
+        return NC_REASON_GLIBC;
+    case NC_LOADER_MUSL:
+        return NC_REASON_MUSL;
+    case NC_LOADER_OTHER:
+        return NC_REASON_LOADER;
+    default:
+        return is_fixed ? NC_REASON_STATIC : NC_REASON_STATIC_PIE;
+    }
+}
+
+/* 0: they are not all there. */
+static int
+read_segments(const struct nc_image *image, struct segments *all)
 {
     const Elf64_Ehdr *elf = &image->elf;
+    size_t got, size = elf->e_phnum * sizeof *all->each;
+    if (elf->e_phentsize != sizeof *all->each || !size ||
+        elf->e_phnum > MOST_SEGMENTS)
+        return 0;
+    const void *found = bytes_at(image, elf->e_phoff, size, all->each, &got);
+    if (got < size)
+        return 0;
+    if (found != all->each)
+        memcpy(all->each, found, size);
+    all->count = elf->e_phnum;
+    return 1;
+}
+
+struct nc_program
+nc_program_of_elf(const struct nc_image *image)
+{
+    const Elf64_Ehdr *elf = &image->elf;
+    struct nc_program out = {.why = NC_REASON_UNKNOWN};
     if (image->size < sizeof *elf ||
         (elf->e_type != ET_EXEC && elf->e_type != ET_DYN))
-        return NC_REASON_UNKNOWN;
+        return out;
     if (elf->e_ident[EI_CLASS] != ELFCLASS64 ||
-        elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != MACHINE)
-        return NC_REASON_MACHINE;
+        elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != MACHINE) {
+        out.why = NC_REASON_MACHINE;
+        out.loader = NC_LOADER_OTHER;
+        return out;
+    }
     struct segments all;
-    size_t got, size = elf->e_phnum * sizeof *all.each;
-    if (elf->e_phentsize != sizeof *all.each || !size ||
-        elf->e_phnum > MOST_SEGMENTS)
-        return NC_REASON_UNKNOWN;
-    const void *found = bytes_at(image, elf->e_phoff, size, all.each, &got);
-    if (got < size)
-        return NC_REASON_UNKNOWN;
-    if (found != all.each)
-        memcpy(all.each, found, size);
-    all.count = elf->e_phnum;
-
+    if (!read_segments(image, &all))
+        return out;
     struct dynamic dynamic = {0};
-    const Elf64_Phdr *loader = segment_of(&all, PT_INTERP);
+    const Elf64_Phdr *named = segment_of(&all, PT_INTERP);
     const Elf64_Phdr *table = segment_of(&all, PT_DYNAMIC);
-    if (has_go_note(image, &all))
-        return NC_REASON_GO;
-    if (table && (!loader || image->file_size >= LEAST_BUN))
+    if (table && (!named || image->file_size >= LEAST_BUN))
         read_dynamic(image, table, &dynamic);
-    if (is_bun(image, &all, &dynamic))
-        return NC_REASON_BUN;
-    if (loader)
-        return loader_of(image, loader);
-    return without_loader(image, &all, &dynamic);
+    if (!named)
+        out.loader = is_loader(image, &all, &dynamic);
+    else if (!loader_of(image, named, &out.loader))
+        return out;
+    if (has_go_note(image, &all))
+        out.why = NC_REASON_GO;
+    else if (is_bun(image, &all, &dynamic))
+        out.why = NC_REASON_BUN;
+    else
+        out.why = reason_for(out.loader, elf->e_type == ET_EXEC);
+    return out;
 }

@@ -19,7 +19,7 @@ struct nc_image {
     };
 };
 
-/* What its headers say; the file begins with ELF's mark. NC_REASON_UNKNOWN
- * where they make no sense. */
-enum nc_reason nc_reason_of_elf(const struct nc_image *image);
+/* What its headers say, all but `cover`; the file begins with ELF's mark.
+ * NC_REASON_UNKNOWN where they make no sense. */
+struct nc_program nc_program_of_elf(const struct nc_image *image);
 #endif

@@ -2,13 +2,14 @@
  * empty one is still this session's. */
 #include <string.h>
 
+#include "library.h"
 #include "shim.h"
 
 #define KEPT_TEXT 16384
 #define PRELOAD "LD_PRELOAD="
-#define SHIM_NAME "libnoclobber.so"
 #define ASAN "ASAN_OPTIONS="
 #define COMMAND "NOCLOBBER_COMMAND="
+#define PRELOAD_MOST (NC_PRELOAD_ROOM - NC_CHILD_ROOM)
 
 static const char *const names[] = {
     "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND",  "NOCLOBBER_ROOTS",
@@ -23,8 +24,7 @@ NC_COLD static char text[KEPT_TEXT];
 static size_t used;
 static const char *kept[NAMES]; /* NAME=value */
 static const char *shim;        /* the path of this library */
-static size_t shim_size;
-static const char *asan; /* ASAN_OPTIONS=..., that tolerates a preload */
+static const char *asan;        /* ASAN_OPTIONS=..., that tolerates a preload */
 
 static const char *
 keep(const char *from, size_t size)
@@ -36,26 +36,6 @@ keep(const char *from, size_t size)
     to[size] = 0;
     used += size + 1;
     return to;
-}
-
-/* The part of a preload list that is this library, or NULL. */
-static const char *
-find_shim(const char *list, size_t *size)
-{
-    while (*list) {
-        size_t part = 0;
-        while (list[part] && list[part] != ':' && list[part] != ' ')
-            part++;
-        if (part >= sizeof SHIM_NAME - 1 &&
-            !memcmp(list + part - (sizeof SHIM_NAME - 1), SHIM_NAME,
-                    sizeof SHIM_NAME - 1)) {
-            *size = part;
-            return list;
-        }
-        list += part;
-        list += *list != 0;
-    }
-    return NULL;
 }
 
 void
@@ -72,10 +52,11 @@ nc_environment_start(char **environment)
                     kept[i] = keep(entry, strlen(entry));
         } else if (*entry == 'L' &&
                    !strncmp(entry, PRELOAD, sizeof PRELOAD - 1)) {
+            size_t size;
             const char *found =
-                find_shim(entry + sizeof PRELOAD - 1, &shim_size);
+                nc_library_in(entry + sizeof PRELOAD - 1, &size);
             if (found)
-                shim = keep(found, shim_size);
+                shim = keep(found, size);
         } else if (*entry == 'A' && !strncmp(entry, ASAN, sizeof ASAN - 1)) {
             asan = keep(entry, strlen(entry));
         }
@@ -101,9 +82,10 @@ nc_environment_size(char *const *given)
 }
 
 char *const *
-nc_environment(char *const *given, char **room, char *preload)
+nc_environment(char *const *given, char **room, char *preload,
+               enum nc_loader loader)
 {
-    return nc_environment_of(given, room, preload, NULL);
+    return nc_environment_of(given, room, preload, loader, NULL);
 }
 
 /* Is this entry one that a program has no part in whose parent is the agent?
@@ -115,10 +97,19 @@ is_agents(const char *entry, const char *command)
            (command && !strncmp(entry, COMMAND, sizeof COMMAND - 1));
 }
 
+/* What a preload list names, if anything: is it this library? */
+static int
+is_same(const char *found, size_t size, const char *library)
+{
+    return found && strlen(library) == size && !memcmp(found, library, size);
+}
+
 char *const *
 nc_environment_of(char *const *given, char **room, char *preload,
-                  const struct nc_outputs *outputs)
+                  enum nc_loader loader, const struct nc_outputs *outputs)
 {
+    char other[NC_LIBRARY_ROOM];
+    const char *library = shim ? nc_library_for(shim, loader, other) : NULL;
     size_t at = 0, size;
     int leaves = nc_unlikely(nc_process.beside) ||
                  (nc_unlikely(nc_process.agent) &&
@@ -143,30 +134,28 @@ nc_environment_of(char *const *given, char **room, char *preload,
         } else if (*entry == 'L' &&
                    !strncmp(entry, PRELOAD, sizeof PRELOAD - 1)) {
             const char *list = entry + sizeof PRELOAD - 1;
-            size_t others = strlen(list);
-            has_preload = find_shim(list, &size) != NULL;
-            if (has_preload || !shim)
+            const char *found = nc_library_in(list, &size);
+            has_preload =
+                !shim || (library ? is_same(found, size, library) : !found);
+            if (has_preload ||
+                !nc_library_put(list, library, preload + sizeof PRELOAD - 1,
+                                PRELOAD_MOST - (sizeof PRELOAD - 1)))
                 continue;
-            if (sizeof PRELOAD + others + shim_size + 1 >
-                NC_PRELOAD_ROOM - NC_CHILD_ROOM)
-                continue;
-            /* what others preload comes first, as they ask for */
-            memcpy(preload, entry, sizeof PRELOAD - 1 + others);
-            size_t end = sizeof PRELOAD - 1 + others;
-            if (others)
-                preload[end++] = ':';
-            memcpy(preload + end, shim, shim_size + 1);
+            memcpy(preload, entry, sizeof PRELOAD - 1);
             room[at - 1] = preload;
+            at -= !preload[sizeof PRELOAD - 1]; /* nothing is left */
             has_preload = -1;
         }
     }
     const char *lifeline = has_lifeline ? NULL : nc_lifeline_entry();
+    if (!library && !has_preload)
+        has_preload = 1;
     if (has_session && has_preload == 1 && !lifeline && !leaves)
         return given;
-    if (!has_preload && shim &&
-        sizeof PRELOAD + shim_size <= NC_PRELOAD_ROOM - NC_CHILD_ROOM) {
+    if (!has_preload &&
+        nc_library_put("", library, preload + sizeof PRELOAD - 1,
+                       PRELOAD_MOST - (sizeof PRELOAD - 1))) {
         memcpy(preload, PRELOAD, sizeof PRELOAD - 1);
-        memcpy(preload + sizeof PRELOAD - 1, shim, shim_size + 1);
         room[at++] = preload;
     }
     for (size_t i = 0; !has_session && i < NAMES; i++)

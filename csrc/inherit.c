@@ -1,8 +1,10 @@
 /* The environment of a guarded command. Everything the caller set stays as it
  * is, byte for byte and in its order; ours comes last. */
 #include "launch.h"
+#include "library.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,21 +131,22 @@ skipped(void)
     return nc_join_list(list, count);
 }
 
-/* The shim goes last: who must come first (a sanitizer's runtime) does. */
+/* The shim goes last: who must come first (a sanitizer's runtime) does. NULL:
+ * there is nothing to preload. */
 static char *
-preload(const char *before, const char *library)
+preload(const char *before, const struct nc_launch *launch)
 {
-    if (!before || !*before)
-        return print(PRELOAD "=%s", library);
-    size_t size = strlen(library);
-    for (const char *item = before; *item;) {
-        size_t length = strcspn(item, ": ");
-        if (length == size && !strncmp(item, library, size))
-            return print(PRELOAD "=%s", before);
-        item += length;
-        item += strspn(item, ": ");
-    }
-    return print(PRELOAD "=%s:%s", before, library);
+    char found[PATH_MAX], other[NC_LIBRARY_ROOM];
+    const char *path = nc_search(launch->program, found);
+    const char *library = nc_library_for(
+        launch->library, nc_cover_of(AT_FDCWD, path).loader, other);
+    size_t room = (before ? strlen(before) : 0) + NC_LIBRARY_ROOM + 2;
+    char *list = nc_alloc(room);
+    if (!nc_library_put(before ? before : "", library, list, room))
+        return NULL;
+    char *entry = *list ? print(PRELOAD "=%s", list) : NULL;
+    free(list);
+    return entry;
 }
 
 /* A preloaded library before ASan's own is an error to it unless told. */
@@ -190,7 +193,9 @@ nc_guarded_environment(const struct nc_launch *launch)
                             launch->agent_exe ? launch->agent_exe : "");
     if (launch->fail_open && !getenv("NOCLOBBER_FAIL"))
         out[used++] = print("NOCLOBBER_FAIL=open");
-    out[used++] = preload(getenv(PRELOAD), launch->library);
+    char *list = preload(getenv(PRELOAD), launch);
+    if (list)
+        out[used++] = list;
     out[used++] = sanitizer(getenv("ASAN_OPTIONS"));
     return out;
 }

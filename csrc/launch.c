@@ -3,6 +3,7 @@
  * A harness waits for this process as if it were the command, so nothing here
  * may show: options are read, the daemon is told, the command is executed. */
 #include "launch.h"
+#include "library.h"
 #include "paths.h"
 #include "pump.h"
 
@@ -17,9 +18,6 @@
 
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
-#define LIBRARY "libnoclobber.dylib"
-#else
-#define LIBRARY "libnoclobber.so"
 #endif
 
 #ifndef NOCLOBBER_RELEASE
@@ -314,7 +312,7 @@ static void
 find_guard(struct nc_launch *launch, const char *directory)
 {
     char why[PATH_MAX + 200];
-    const char *wanted = joined(directory, "/../lib/noclobber/" LIBRARY);
+    const char *wanted = joined(directory, "/../lib/noclobber/" NC_LIBRARY);
     char *library = realpath(wanted, NULL);
     if (!library || strpbrk(library, ": ")) {
         snprintf(why, sizeof why, "%s: %s", wanted,

@@ -45,7 +45,6 @@ mknodat(int dirfd, const char *path, mode_t mode, dev_t device)
                REAL(mknodat)(dirfd, path, mode, device));
 }
 
-#ifdef __GLIBC__
 /* What programs call that were built before glibc 2.33. */
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
 int __xmknodat(int version, int dirfd, const char *path, mode_t mode,
@@ -64,7 +63,6 @@ __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device)
     NC_GUARDED(may_make_node(dirfd, path, mode),
                REAL(__xmknodat)(version, dirfd, path, mode, device));
 }
-#endif
 
 NC_EXPORT int
 mkfifo(const char *path, mode_t mode)

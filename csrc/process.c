@@ -133,23 +133,22 @@ nc_before_exec(void)
 }
 
 /* `environment` is the one to use inside `call`; then where the program is. */
-#define EXEC(given, call, ...)                                       \
-    if (!nc_process.active || (given && !nc_readable(given))) {      \
-        char *const *environment = given;                            \
-        return call;                                                 \
-    }                                                                \
-    if (nc_unlikely(nc_process.asks_git)) {                          \
-        const struct nc_start start = {.dirfd = AT_FDCWD,            \
-                                       .argv = argv,                 \
-                                       .environment = given,         \
-                                       __VA_ARGS__};                 \
-        if (nc_may_start(&start))                                    \
-            return -1;                                               \
-    }                                                                \
-    char *room[nc_environment_size(given)];                          \
-    char preload[NC_PRELOAD_ROOM];                                   \
-    nc_before_exec();                                                \
-    char *const *environment = nc_environment(given, room, preload); \
+#define EXEC(given, call, ...)                                               \
+    if (!nc_process.active || (given && !nc_readable(given))) {              \
+        char *const *environment = given;                                    \
+        return call;                                                         \
+    }                                                                        \
+    struct nc_start start = {                                                \
+        .dirfd = AT_FDCWD, .argv = argv, .environment = given, __VA_ARGS__}; \
+    char found[NC_PATH_MAX];                                                 \
+    const struct nc_program program = nc_look_up(&start, found);             \
+    if (nc_unlikely(nc_process.asks_git) && nc_may_start(&start))            \
+        return -1;                                                           \
+    char *room[nc_environment_size(given)];                                  \
+    char preload[NC_PRELOAD_ROOM];                                           \
+    nc_before_exec();                                                        \
+    char *const *environment =                                               \
+        nc_environment(given, room, preload, program.loader);                \
     return call
 
 extern char **environ;

@@ -10,8 +10,9 @@
 #include "elffile.h"
 #include "platform.h"
 
-#define MOST_SCRIPTS 6 /* the kernel gives up at the same depth */
-#define NOSUID 2       /* ST_NOSUID, as statfs has it */
+#define MOST_SCRIPTS 6   /* the kernel gives up at the same depth */
+#define SEARCH_ROOM 4096 /* bytes: PATH_MAX */
+#define NOSUID 2         /* ST_NOSUID, as statfs has it */
 
 #ifdef __GLIBC__
 #define OWN NC_REASON_GLIBC
@@ -77,66 +78,103 @@ open_it(int dirfd, const char *path)
                        O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 }
 
-static enum nc_reason
+static struct nc_program
 look(int dirfd, const char *path, char *line)
 {
     struct stat st;
+    struct nc_program out = {.why = NC_REASON_MISSING};
     /* a bad pointer is the kernel's to find */
     if (!path || nc_raw(newfstatat, dirfd, path, &st, AT_EMPTY_PATH))
-        return NC_REASON_MISSING;
+        return out;
+    out.why = NC_REASON_NO_FILE;
     if (!S_ISREG(st.st_mode))
-        return NC_REASON_NO_FILE;
+        return out;
     struct nc_image image;
     image.fd = open_it(dirfd, path);
     image.file_size = st.st_size;
     if (image.fd < 0) {
-        enum nc_reason why = privilege(-1, &st);
-        return why != NC_REASON_UNKNOWN ? why : NC_REASON_UNREADABLE;
+        out.why = privilege(-1, &st);
+        if (out.why == NC_REASON_UNKNOWN)
+            out.why = NC_REASON_UNREADABLE;
+        return out;
     }
     ssize_t got = nc_raw(pread64, image.fd, image.head, NC_HEAD, 0);
     image.size = got > 0 ? (size_t)got : 0;
-    enum nc_reason why = NC_REASON_UNKNOWN;
+    out.why = NC_REASON_UNKNOWN;
     if (image.size >= 2 && !memcmp(image.head, "#!", 2)) {
         size_t size = image.size < NC_SCRIPT_ROOM ? image.size : NC_SCRIPT_ROOM;
         memcpy(line, image.head + 2, size - 2);
         memset(line + size - 2, 0, NC_SCRIPT_ROOM - (size - 2));
         line[strcspn(line, "\n")] = 0;
-        why = NC_REASON_SCRIPT;
+        out.why = NC_REASON_SCRIPT;
     } else if (image.size >= SELFMAG && !memcmp(image.head, ELFMAG, SELFMAG)) {
-        why = privilege(image.fd, &st);
-        if (why == NC_REASON_UNKNOWN)
-            why = nc_reason_of_elf(&image);
+        out.why = privilege(image.fd, &st);
+        if (out.why == NC_REASON_UNKNOWN)
+            out = nc_program_of_elf(&image);
     }
     nc_raw_close(image.fd);
-    return why;
+    return out;
 }
 
-enum nc_cover
-nc_cover_step(int dirfd, const char *path, enum nc_reason *why,
-              char line[NC_SCRIPT_ROOM])
+struct nc_program
+nc_cover_step(int dirfd, const char *path, char line[NC_SCRIPT_ROOM])
 {
     int kept = errno;
     *line = 0;
-    *why = look(dirfd, path, line);
+    struct nc_program out = look(dirfd, path, line);
+    out.cover = cover_for(out.why);
     errno = kept;
-    return cover_for(*why);
+    return out;
 }
 
-enum nc_cover
-nc_cover_of(int dirfd, const char *path, enum nc_reason *why)
+struct nc_program
+nc_cover_of(int dirfd, const char *path)
 {
-    char line[NC_SCRIPT_ROOM];
-    enum nc_cover cover = nc_cover_step(dirfd, path, why, line);
-    for (int i = 1; *why == NC_REASON_SCRIPT; i++) {
+    char line[NC_SCRIPT_ROOM], next[NC_SCRIPT_ROOM];
+    struct nc_program out = nc_cover_step(dirfd, path, line);
+    for (int i = 1; out.why == NC_REASON_SCRIPT; i++) {
         char *name = line + strspn(line, " \t");
         name[strcspn(name, " \t")] = 0;
         if (!*name || i == MOST_SCRIPTS) {
-            *why = NC_REASON_UNKNOWN;
-            return NC_COVER_PRELOAD;
+            out.why = NC_REASON_UNKNOWN;
+            break;
         }
-        char next[NC_SCRIPT_ROOM];
         memcpy(next, name, strlen(name) + 1);
-        cover = nc_cover_step(AT_FDCWD, next, why, line);
+        out = nc_cover_step(AT_FDCWD, next, line);
     }
-    return cover;
+    return out;
+}
+
+const char *
+nc_search(const char *name, char *out)
+{
+    extern char **environ;
+    const char *list = NULL;
+    if (strchr(name, '/'))
+        return name;
+    for (char **entry = environ; entry && *entry && !list; entry++)
+        if (!strncmp(*entry, "PATH=", 5))
+            list = *entry + 5;
+    if (!list)
+        list = "/bin:/usr/bin";
+    int kept = errno;
+    size_t length = strlen(name);
+    for (;; list++) {
+        size_t size = strcspn(list, ":");
+        if (size + length + 2 <= SEARCH_ROOM) {
+            memcpy(out, list, size);
+            if (size)
+                out[size++] = '/';
+            memcpy(out + size, name, length + 1);
+            if (!nc_raw(faccessat, AT_FDCWD, out, X_OK))
+                break;
+        }
+        list += strcspn(list, ":");
+        if (!*list) {
+            out = NULL;
+            break;
+        }
+    }
+    errno = kept;
+    return out;
 }

@@ -27,18 +27,36 @@ enum nc_reason {
     NC_REASON_SCRIPT,     /* of nc_cover_step alone: `#!` */
 };
 
+/* Who takes up LD_PRELOAD, and refuses a library made for another. */
+enum nc_loader {
+    NC_LOADER_NONE, /* nobody, or not known */
+    NC_LOADER_GLIBC,
+    NC_LOADER_MUSL,
+    NC_LOADER_OTHER, /* has no library here */
+};
+
+struct nc_program {
+    enum nc_cover cover;
+    enum nc_reason why;
+    enum nc_loader loader;
+};
+
 /* Bytes: the kernel looks at no more of a script (BINPRM_BUF_SIZE). */
 #define NC_SCRIPT_ROOM 256
 
 /* What covers the program at `path`, relative to `dirfd` and "" for `dirfd`
  * itself, if this process executes it now; of a script, its interpreter.
- * Opens nothing but a regular file. No memory, no lock, no cache: about 3 us
+ * Opens nothing but a regular file. No memory, no lock, no cache: about 5 us
  * beside the 300 of the start (a child that bash forked would find a cache
  * empty). errno is kept. */
-enum nc_cover nc_cover_of(int dirfd, const char *path, enum nc_reason *why);
+struct nc_program nc_cover_of(int dirfd, const char *path);
 
 /* The same, but that a script is NC_REASON_SCRIPT, what follows its `#!` in
  * `line`, up to the end of the line and ended by NUL. */
-enum nc_cover nc_cover_step(int dirfd, const char *path, enum nc_reason *why,
-                            char line[NC_SCRIPT_ROOM]);
+struct nc_program nc_cover_step(int dirfd, const char *path,
+                                char line[NC_SCRIPT_ROOM]);
+
+/* The first of that name in PATH that can be executed, or NULL; `name` itself
+ * where it has a slash. `out` has 4096 bytes. errno is kept. */
+const char *nc_search(const char *name, char *out);
 #endif

@@ -281,7 +281,7 @@ can_clone(int to, int from)
 }
 
 NC_EXPORT int
-ioctl(int fd, unsigned long request, ...)
+ioctl(int fd, nc_ioctl_number request, ...)
 {
     va_list list;
     va_start(list, request);

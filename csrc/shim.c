@@ -55,6 +55,32 @@ boot_write(int fd, const void *bytes, size_t size)
     return nc_raw(write, fd, bytes, size);
 }
 
+/* Newer C libraries have functions of these: a program that was built for one
+ * and asks whether this one has them, too, finds ours. */
+#define BOOT(name, params, ...)                \
+    static int boot_##name params              \
+    {                                          \
+        return (int)nc_raw(name, __VA_ARGS__); \
+    }
+
+BOOT(renameat2,
+     (int from_dir, const char *from, int to_dir, const char *to,
+      unsigned flags),
+     from_dir, from, to_dir, to, flags)
+BOOT(close_range, (unsigned first, unsigned last, int flags), first, last,
+     flags)
+BOOT(execveat,
+     (int dirfd, const char *path, char *const argv[],
+      char *const environment[], int flags),
+     dirfd, path, argv, environment, flags)
+
+static ssize_t
+boot_preadv2(int fd, const struct iovec *parts, int many, off_t offset,
+             int flags)
+{
+    return nc_raw(preadv2, fd, parts, (long)many, offset, 0L, (long)flags);
+}
+
 static long
 boot_unavailable(void)
 {
@@ -91,6 +117,15 @@ boot_function(enum nc_hook hook)
         return (void *)nc_stat;
     case NC_HOOK_syscall:
         return (void *)nc_raw_syscall;
+    case NC_HOOK_renameat2:
+        return (void *)boot_renameat2;
+    case NC_HOOK_close_range:
+        return (void *)boot_close_range;
+    case NC_HOOK_execveat:
+        return (void *)boot_execveat;
+    case NC_HOOK_preadv2:
+    case NC_HOOK_preadv64v2:
+        return (void *)boot_preadv2;
     default:
         return (void *)boot_unavailable;
     }
@@ -239,7 +274,7 @@ read_pump(const char *inodes)
     }
 }
 
-__attribute__((constructor)) static void
+static void
 start(int arguments, char **argv, char **environment)
 {
     int kept = errno;
@@ -274,6 +309,33 @@ start(int arguments, char **argv, char **environment)
         nc_agent_start();
     errno = kept;
 }
+
+#ifdef __GLIBC__
+__attribute__((constructor)) static void
+begin(int arguments, char **argv, char **environment)
+{
+    start(arguments, argv, environment);
+}
+#else
+/* musl gives a constructor nothing. What main gets lies together on the first
+ * stack, below the random bytes: how many words, the words, the environment. */
+#define FIRST_STACK (8 << 20) /* bytes; the kernel lets words have 6 MiB */
+
+__attribute__((constructor)) static void
+begin(void)
+{
+    extern char **environ;
+    char **argv = environ - 1;
+    int arguments = 0;
+    /* else another constructor has moved it */
+    if ((uintptr_t)getauxval(AT_RANDOM) - (uintptr_t)environ < FIRST_STACK)
+        while ((intptr_t)argv[-1] != arguments) {
+            argv--;
+            arguments++;
+        }
+    start(arguments, argv, environ);
+}
+#endif
 
 __attribute__((destructor)) static void
 end(void)

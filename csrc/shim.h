@@ -19,8 +19,14 @@
 #include <time.h>
 #include <utime.h>
 
+#ifdef __GLIBC__
+typedef unsigned long nc_ioctl_number;
+#else
+#include "musl.h"
+#endif
 #include "fdtable.h"
 #include "pages.h"
+#include "program.h"
 #include "protocol.h"
 
 #define NC_EXPORT __attribute__((visibility("default")))
@@ -327,12 +333,14 @@ const char *nc_environment_get(const char *name); /* as kept, or NULL */
 
 /* Entries that `nc_environment` needs room for. */
 size_t nc_environment_size(char *const *given);
-/* `given` with the session put back in where it is missing, built in `room`
- * and `text`; or `given` itself. The stack is the only memory: a vfork child
- * comes here. */
-char *const *nc_environment(char *const *given, char **room, char *text);
+/* `given` with the session put back in where it is missing, for a program that
+ * `loader` loads, built in `room` and `text`; or `given` itself. The stack is
+ * the only memory: a vfork child comes here. */
+char *const *nc_environment(char *const *given, char **room, char *text,
+                            enum nc_loader loader);
 /* The same for a program that is spawned, with outputs of its own. */
 char *const *nc_environment_of(char *const *given, char **room, char *text,
+                               enum nc_loader loader,
                                const struct nc_outputs *outputs);
 #define NC_PRELOAD_ROOM (4096 + NC_CHILD_ROOM) /* bytes of `text` */
 void nc_before_exec(void);
@@ -347,6 +355,10 @@ struct nc_start {
     int search;       /* a name without a slash is looked for in PATH */
     int may_be_empty; /* then `at` itself is the program */
 };
+
+/* What it is. `path` is then where it was found: NULL, nowhere. `found` has
+ * NC_PATH_MAX bytes. */
+struct nc_program nc_look_up(struct nc_start *start, char *found);
 
 /* 0: it may. -1: git would destroy what is the host's, or change what may not
  * be changed; errno is EPERM. */

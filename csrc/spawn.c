@@ -151,22 +151,27 @@ redirect(const posix_spawn_file_actions_t *given, int from[2])
 }
 #endif
 
+/* `program`: what is to be started. */
 static int
 judge_all(const posix_spawn_file_actions_t *actions, const char *path,
-          char *const argv[], char *const given[], int search)
+          char *const argv[], char *const given[], int search,
+          struct nc_program *program)
 {
     int folder;
+    char found[NC_PATH_MAX];
     int refused = judge(actions, &folder);
-    if (nc_unlikely(nc_process.asks_git) && !refused) {
-        const struct nc_start start = {
-            .dirfd = folder,
-            .at = folder,
-            .path = path,
-            .argv = argv,
-            .environment = given,
-            .search = search,
-        };
-        refused = nc_may_start(&start) ? EPERM : 0;
+    struct nc_start start = {
+        .dirfd = folder,
+        .at = folder,
+        .path = path,
+        .argv = argv,
+        .environment = given,
+        .search = search,
+    };
+    if (!refused) {
+        *program = nc_look_up(&start, found);
+        if (nc_unlikely(nc_process.asks_git) && nc_may_start(&start))
+            refused = EPERM;
     }
     if (folder >= 0)
         nc_raw_close(folder);
@@ -188,19 +193,20 @@ outputs_of(const posix_spawn_file_actions_t *actions)
     return found;
 }
 
-#define SPAWN(name, search)                                             \
-    if (!nc_process.active || (given && !nc_readable(given)))           \
-        return REAL(name)(pid, path, actions, attributes, argv, given); \
-    int refused = judge_all(actions, path, argv, given, search);        \
-    if (refused)                                                        \
-        return refused;                                                 \
-    nc_before_spawn();                                                  \
-    char *room[nc_environment_size(given)];                             \
-    char preload[NC_PRELOAD_ROOM];                                      \
-    const struct nc_outputs outputs = outputs_of(actions);              \
-    char *const *environment =                                          \
-        nc_environment_of(given, room, preload, &outputs);              \
-    return REAL(name)(pid, path, actions, attributes, argv,             \
+#define SPAWN(name, search)                                                \
+    if (!nc_process.active || (given && !nc_readable(given)))              \
+        return REAL(name)(pid, path, actions, attributes, argv, given);    \
+    struct nc_program program;                                             \
+    int refused = judge_all(actions, path, argv, given, search, &program); \
+    if (refused)                                                           \
+        return refused;                                                    \
+    nc_before_spawn();                                                     \
+    char *room[nc_environment_size(given)];                                \
+    char preload[NC_PRELOAD_ROOM];                                         \
+    const struct nc_outputs outputs = outputs_of(actions);                 \
+    char *const *environment =                                             \
+        nc_environment_of(given, room, preload, program.loader, &outputs); \
+    return REAL(name)(pid, path, actions, attributes, argv,                \
                       (char **)environment)
 
 NC_EXPORT int
@@ -221,20 +227,23 @@ posix_spawnp(pid_t *pid, const char *path,
     SPAWN(posix_spawnp, 1);
 }
 
+#define SHELL "/bin/sh"
+
 /* The C library starts the shell with what `environ` is: where the program
  * has emptied that, the session's own stands there until the call returns. */
-#define WITH_SESSION(type, call)                                  \
-    if (!nc_process.active)                                       \
-        return call;                                              \
-    char **before = environ;                                      \
-    char *room[nc_environment_size(before)];                      \
-    char preload[NC_PRELOAD_ROOM];                                \
-    char **ours = (char **)nc_environment(before, room, preload); \
-    if (ours != before)                                           \
-        environ = ours;                                           \
-    type result = call;                                           \
-    if (ours != before && environ == ours)                        \
-        environ = before;                                         \
+#define WITH_SESSION(type, call)                                     \
+    if (!nc_process.active)                                          \
+        return call;                                                 \
+    char **before = environ;                                         \
+    char *room[nc_environment_size(before)];                         \
+    char preload[NC_PRELOAD_ROOM];                                   \
+    char **ours = (char **)nc_environment(                           \
+        before, room, preload, nc_cover_of(AT_FDCWD, SHELL).loader); \
+    if (ours != before)                                              \
+        environ = ours;                                              \
+    type result = call;                                              \
+    if (ours != before && environ == ours)                           \
+        environ = before;                                            \
     return result
 
 extern char **environ;

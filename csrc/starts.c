@@ -18,34 +18,6 @@ is_git_name(const char *path, size_t size)
            (size == 3 || path[3] == '-');
 }
 
-/* The first of that name in PATH that can be executed: its path in `out`. */
-static const char *
-find(const char *name, char *out)
-{
-    extern char **environ;
-    const char *list = NULL;
-    for (char **entry = environ; entry && *entry && !list; entry++)
-        if (!strncmp(*entry, "PATH=", 5))
-            list = *entry + 5;
-    if (!list)
-        list = "/bin:/usr/bin";
-    size_t length = strlen(name);
-    for (;; list++) {
-        size_t size = strcspn(list, ":");
-        if (size + length + 2 <= NC_PATH_MAX) {
-            memcpy(out, list, size);
-            if (size)
-                out[size++] = '/';
-            memcpy(out + size, name, length + 1);
-            if (!nc_raw(faccessat, AT_FDCWD, out, X_OK))
-                return out;
-        }
-        list += strcspn(list, ":");
-        if (!*list)
-            return NULL;
-    }
-}
-
 /* Is that program git, by its name or by what the name leads to, and will the
  * kernel start it? */
 static int
@@ -151,18 +123,25 @@ ask(const struct nc_start *start, const char *program)
     return refused;
 }
 
+struct nc_program
+nc_look_up(struct nc_start *start, char *found)
+{
+    int kept = errno;
+    if (start->search)
+        start->path =
+            is_text(start->path) ? nc_search(start->path, found) : NULL;
+    errno = kept;
+    return nc_cover_of(start->at, start->path);
+}
+
 int
 nc_may_start(const struct nc_start *start)
 {
-    char found[NC_PATH_MAX], real[NC_PATH_MAX];
-    const char *path = start->path;
+    char real[NC_PATH_MAX];
     int kept = errno;
-    if (!is_text(path))
-        return 0; /* the kernel says EFAULT */
-    if (start->search && !strchr(path, '/'))
-        path = find(path, found);
-    int refused =
-        path && start->argv && is_git(start, path, real) && ask(start, real);
+    /* of a bad name the kernel says EFAULT */
+    int refused = start->argv && is_text(start->path) &&
+                  is_git(start, start->path, real) && ask(start, real);
     errno = refused ? EPERM : kept;
     return refused ? -1 : 0;
 }

@@ -138,7 +138,7 @@ syscall(long number, ...)
     case SYS_fallocate:
         return fallocate(INT(0), INT(1), OFF(2), OFF(3));
     case SYS_ioctl:
-        return ioctl(INT(0), (unsigned long)v[1], ROOM(2));
+        return ioctl(INT(0), (nc_ioctl_number)v[1], ROOM(2));
     case SYS_read:
         return read(INT(0), ROOM(1), SIZE(2));
     case SYS_pread64:

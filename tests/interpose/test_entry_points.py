@@ -5,8 +5,10 @@ guarded runs are held against each other line by line."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +17,11 @@ from typing import Any
 import pytest
 
 HOOKS = Path(__file__).parents[2] / "csrc" / "hooks.def"
-VARIANTS = {
+VARIANTS: dict[str, tuple[str, ...]] = {
     "plain": ("-U_FORTIFY_SOURCE",),
     "fortified": ("-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"),
     "large": ("-U_FORTIFY_SOURCE", "-D_FILE_OFFSET_BITS=64"),
+    "musl": ("-D_LARGEFILE64_SOURCE",),
 }
 KINDS = "rgpasxemb"
 LINES = b"".join(b"line %05d of a file that is worth keeping\n" % n for n in range(5000))
@@ -27,13 +30,20 @@ SMALL, LARGE = LINES[:40_000], LINES  # bytes; mapped pages are brought in by 16
 MAY_BE_UNSUPPORTED = {"fallocate:punch", "fallocate64:zero", "fallocate:collapse"}
 MAY_BE_UNSUPPORTED |= {"syscall:fallocate", "ioctl:ficlone"}
 
+BIN = Path(os.environ.get("NOCLOBBER_BIN", Path(sys.executable).parent))
+MUSL_SHIM = BIN.parent / "lib" / "noclobber" / "musl" / "libnoclobber.so"
+
 Program = Callable[..., Path]
 Lines = dict[str, str]
 
 
 @pytest.fixture(params=VARIANTS)
 def entry(request: pytest.FixtureRequest, build: Program) -> Path:
-    """The program, compiled in one of the three ways."""
+    """The program, compiled in one of the four ways."""
+    if request.param == "musl":
+        if not MUSL_SHIM.exists():
+            pytest.skip("the shim was not built for musl")
+        return build("entry", *VARIANTS["musl"], compiler="musl-gcc")
     return build("entry", *VARIANTS[request.param])
 
 
@@ -129,7 +139,7 @@ def works(line: str) -> bool:
 
 
 def test_the_table_has_every_hook(guard, plain):
-    hooked = set(re.findall(r"^HOOK\([^,]*?,\s*(\w+),", HOOKS.read_text(), re.M))
+    hooked = set(re.findall(r"^HOOK(?:_GLIBC)?\([^,]*?,\s*(\w+),", HOOKS.read_text(), re.M))
     assert len(hooked) > 100
     called = {name.split(":")[0] for kind in KINDS for name in names(guard, plain, kind)}
     assert hooked - called == set()

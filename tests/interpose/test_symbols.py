@@ -17,7 +17,11 @@ import pytest
 HOOKS = Path(__file__).parents[2] / "csrc" / "hooks.def"
 BIN = Path(os.environ.get("NOCLOBBER_BIN", Path(sys.executable).parent))
 SHIM = BIN.parent / "lib" / "noclobber" / "libnoclobber.so"
-LINE = re.compile(r"^(?:(HOOK)\([^,()]*,\s*|(OMIT)\()(\w+),", re.M)
+LINE = re.compile(r"^(?:(HOOK(?:_GLIBC)?)\([^,()]*,\s*|(OMIT)\()(\w+),", re.M)
+
+MUSL_SHIM = SHIM.parent / "musl" / SHIM.name
+MUSL = Path(f"/lib/ld-musl-{os.uname().machine}.so.1")
+NEWER = {"close_range", "execveat", "preadv2", "renameat2"}  # than musl 1.2.3
 
 pytestmark = pytest.mark.skipif(not shutil.which("nm"), reason="needs nm")
 
@@ -26,6 +30,11 @@ def table(text: str) -> tuple[set[str], set[str]]:
     """The hooked and the omitted names of a hooks.def's `text`."""
     found = LINE.findall(text)
     return {n for hook, _, n in found if hook}, {n for _, omit, n in found if omit}
+
+
+def glibc_only(text: str) -> set[str]:
+    """The hooked names that musl has no function of."""
+    return {name for hook, _, name in LINE.findall(text) if hook == "HOOK_GLIBC"}
 
 
 def symbols(library: Path) -> set[str]:
@@ -78,6 +87,21 @@ def test_every_twin_is_hooked_or_omitted_with_a_reason():
     assert undecided(HOOKS.read_text(), symbols(libc())) == set()
 
 
+@pytest.mark.skipif(not MUSL.exists(), reason="needs musl")
+def test_musl_has_no_twin_of_its_own():
+    text = HOOKS.read_text()
+    assert undecided(text, symbols(MUSL)) == set()
+    hooked, _ = table(text)
+    assert hooked - symbols(MUSL) - glibc_only(text) <= NEWER
+    assert glibc_only(text) & symbols(MUSL) == set()
+
+
+@pytest.mark.skipif(not MUSL_SHIM.exists(), reason="needs the shim for musl")
+def test_the_library_for_musl_leaves_out_what_musl_has_not():
+    hooked, _ = table(HOOKS.read_text())
+    assert symbols(MUSL_SHIM) == hooked - glibc_only(HOOKS.read_text())
+
+
 def test_every_omission_has_a_reason():
     for line in HOOKS.read_text().splitlines():
         if line.startswith("OMIT("):
@@ -111,7 +135,7 @@ TAKEN_OUT += ["_IO_fopen", "fallocate64", "sendfile64", "mmap64", "lseek64", "__
 def test_a_line_taken_out_is_noticed(name):
     """The check itself: the table without one of its lines does not pass."""
     text = HOOKS.read_text()
-    line = rf"^(?:HOOK\([^,()]*,\s*|OMIT\(){name},"
+    line = rf"^(?:HOOK(?:_GLIBC)?\([^,()]*,\s*|OMIT\(){name},"
     short = re.sub(line, "/*", text, count=1, flags=re.M)
     assert short != text
     assert name in undecided(short, symbols(libc()))

@@ -25,10 +25,10 @@ AS_NOBODY = """
 import ctypes, os, sys
 from noclobber._native import ffi, lib
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-why = ffi.new("enum nc_reason *")
 if sys.argv[2:]:
     assert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
-print(lib.nc_cover_of(-100, os.fsencode(sys.argv[1]), why), why[0])
+found = lib.nc_cover_of(-100, os.fsencode(sys.argv[1]))
+print(found.cover, found.why)
 """
 GLIBC_LOADER = {
     "x86_64": b"/lib64/ld-linux-x86-64.so.2",
@@ -98,11 +98,10 @@ def versioned(name: bytes) -> tuple[list[tuple[int, int]], bytes]:
 
 
 def cover(path: Path | str, dirfd: int = AT_FDCWD) -> tuple[str, str]:
-    why = ffi.new("enum nc_reason *")
     ffi.errno = 123
-    found = lib.nc_cover_of(dirfd, os.fsencode(path), why)
+    found = lib.nc_cover_of(dirfd, os.fsencode(path))
     assert ffi.errno == 123
-    return COVERS[found], REASONS[why[0]]
+    return COVERS[found.cover], REASONS[found.why]
 
 
 def made(tmp_path: Path, content: bytes, name: str = "program") -> Path:
@@ -258,9 +257,9 @@ def test_a_script_that_is_its_own_interpreter_ends(tmp_path: Path) -> None:
 
 def test_one_step_gives_a_scripts_line(tmp_path: Path) -> None:
     path = made(tmp_path, b"#!/usr/bin/env -S node --x\nmore\n", "script")
-    why, line = ffi.new("enum nc_reason *"), ffi.new("char[]", lib.NC_SCRIPT_ROOM)
-    assert lib.nc_cover_step(AT_FDCWD, os.fsencode(path), why, line) == lib.NC_COVER_PRELOAD
-    assert REASONS[why[0]] == "SCRIPT"
+    line = ffi.new("char[]", lib.NC_SCRIPT_ROOM)
+    found = lib.nc_cover_step(AT_FDCWD, os.fsencode(path), line)
+    assert (found.cover, REASONS[found.why]) == (lib.NC_COVER_PRELOAD, "SCRIPT")
     assert ffi.string(line) == b"/usr/bin/env -S node --x"
 
 
@@ -289,10 +288,9 @@ def test_a_descriptor_may_be_the_program(tmp_path: Path, flags: int) -> None:
 
 
 def test_a_bad_pointer_is_missing() -> None:
-    why = ffi.new("enum nc_reason *")
     for pointer in (ffi.NULL, ffi.cast("char *", 8)):
-        assert lib.nc_cover_of(AT_FDCWD, pointer, why) == lib.NC_COVER_PRELOAD
-        assert REASONS[why[0]] == "MISSING"
+        found = lib.nc_cover_of(AT_FDCWD, pointer)
+        assert (found.cover, REASONS[found.why]) == (lib.NC_COVER_PRELOAD, "MISSING")
 
 
 def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:

@@ -185,7 +185,8 @@ main(int arguments, char **words)
     const char *only = arguments > 3 ? words[3] : NULL;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct entry *at = tables[i]; at->name; at++) {
-            if ((int)at->kind != kind || (only && strcmp(at->name, only) != 0))
+            if ((int)at->kind != kind || is_lacking(at->name) ||
+                (only && strcmp(at->name, only) != 0))
                 continue;
             if (is_list)
                 puts(at->name);

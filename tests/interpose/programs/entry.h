@@ -41,8 +41,15 @@ extern const struct entry replaces[], reads[], passes[], starts[], fails[];
 extern const struct entry changes[], change_fails[], talks[];
 
 /* The C library's names behind macros and inlines: always a real call. */
+#ifdef __GLIBC__
 #define NAMED(type, own, symbol, parameters) \
     extern type own parameters __asm__(#symbol)
+#define is_lacking(name) 0
+#else
+#define NAMED(type, own, symbol, parameters) \
+    extern type own parameters __asm__(#symbol) __attribute__((weak))
+#include "entry_musl.h"
+#endif
 
 extern char buffer[1 << 19];
 extern const char *self;            /* the path of this program */
