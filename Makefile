@@ -56,18 +56,23 @@ SHIM := $(BUILD)/lib/noclobber/libnoclobber.so
 # Every process of a session pays for the loading: lazy binding saves 12 us of
 # it, few segments 14, no relocation pages to protect 12 (x86-64, 600 in all);
 # sections sorted by name keep what a start touches in few pages (csrc/pages.h).
-SHIM_LDFLAGS := -shared -pthread -Wl,-z,defs -Wl,-O1 -Wl,--hash-style=gnu \
+SHIM_LDFLAGS := -shared -pthread -Wl,-O1 -Wl,--hash-style=gnu \
     -Wl,--as-needed -Wl,--sort-section=name -Wl,-z,lazy \
     -Wl,-z,noseparate-code -Wl,-z,norelro
 SHIM_LDLIBS := -ldl
 LIBC := $(if $(shell printf '\043include <features.h>\n' | \
     $(CC) -E -dM -x c - 2>/dev/null | grep -w __GLIBC__),glibc,musl)
 ifeq ($(LIBC),musl)
-# What musl has no function of is not offered to programs, either.
+# What musl has no function of is not offered to programs, either. Its library
+# is not named: glibc's loader gives up where it does not find that.
 EXPORTS := $(BUILD)/obj/exports.map
-SHIM_LDFLAGS += -Wl,--version-script=$(EXPORTS)
-else ifneq ($(shell command -v $(firstword $(MUSL_CC) -) 2>/dev/null),)
+SHIM_LDFLAGS += -Wl,--version-script=$(EXPORTS) -nodefaultlibs
+SHIM_LDLIBS := -lgcc
+else
+SHIM_LDFLAGS += -Wl,-z,defs
+ifneq ($(shell command -v $(firstword $(MUSL_CC) -) 2>/dev/null),)
 MUSL_SHIM := $(BUILD)/lib/noclobber/musl/libnoclobber.so
+endif
 endif
 endif
 

@@ -1,5 +1,5 @@
-/* A loader that is given a library of another C library's gives up, and with it
- * the program: which one is named has to be right. */
+/* In a program of another C library the shim stands by, and some loaders give
+ * up over it: which one is named has to be right. */
 #include "library.h"
 
 #include <errno.h>

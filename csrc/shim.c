@@ -310,11 +310,16 @@ start(int arguments, char **argv, char **environment)
     errno = kept;
 }
 
+/* Who starts a program without a hook of ours on the way may hand on the name
+ * of the wrong library: in another C library's process it stands by. */
+const char *gnu_get_libc_version(void) __attribute__((weak));
+
 #ifdef __GLIBC__
 __attribute__((constructor)) static void
 begin(int arguments, char **argv, char **environment)
 {
-    start(arguments, argv, environment);
+    if (gnu_get_libc_version)
+        start(arguments, argv, environment);
 }
 #else
 /* musl gives a constructor nothing. What main gets lies together on the first
@@ -325,6 +330,8 @@ __attribute__((constructor)) static void
 begin(void)
 {
     extern char **environ;
+    if (gnu_get_libc_version)
+        return;
     char **argv = environ - 1;
     int arguments = 0;
     /* else another constructor has moved it */
