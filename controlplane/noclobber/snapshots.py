@@ -260,6 +260,14 @@ def is_at_rest(fd: int) -> bool:
     return True
 
 
+def clones_in(directory: Path) -> bool:
+    """Whether a file in that directory can share its blocks with another."""
+    with (directory / "from").open("w+b") as source, (directory / "to").open("w+b") as target:
+        source.write(b"shared")
+        source.flush()
+        return _cloned(source.fileno(), target.fileno())
+
+
 def _cloned(source: int, target: int) -> bool:
     try:
         fcntl.ioctl(target, _FICLONE, source)

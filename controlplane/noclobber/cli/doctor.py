@@ -1,159 +1,131 @@
-"""`doctor`: what of the guard works on this machine."""
+"""`doctor`: what of the guard works on this machine, and what covers a program."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import platform
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
+from rich.markup import escape
 
-from noclobber import config, places, service
-from noclobber.cli.common import console
-from noclobber.launcher import LAUNCHER, beside
+from noclobber import programs
+from noclobber.cli.common import console, printable
+from noclobber.cli.mechanisms import Finding, examine
 
-SHIM = Path("lib") / "noclobber" / "libnoclobber.so"
-KERNEL = (5, 9)  # seccomp user notification with ADDFD
-GLIBC = (2, 31)
-
-_PROBE = "/bin/cat"
-_TIMEOUT = 10.0  # s
-_SECCOMP = {"x86_64": 317, "aarch64": 277}  # syscall numbers of seccomp(2)
-_GET_NOTIF_SIZES = 3
+_KINDS = {
+    "glibc": "dynamic, of glibc",
+    "musl": "dynamic, of musl",
+    "foreign loader": "loaded by neither glibc nor musl",
+    "static": "static: it has no loader that would take the preload",
+    "Go": "made by Go, which makes system calls itself",
+    "Bun": "made by Bun, which makes system calls itself",
+    "another machine": "built for another machine, or for 32 bits",
+    "set-ID": "set-ID: it becomes another user or group, and its loader takes no preload",
+    "capabilities": "it has file capabilities, and its loader takes no preload",
+    "unreadable": "may be executed and not be read: what it is, is not known",
+    "unknown": "no program that is known here",
+}
+# What no look at a file can tell (Zig and rustix make such programs).
+_UNMARKED = Finding(
+    "dynamic programs",
+    None,
+    "what one does past its C library is seen by the supervisor alone, and nothing marks those "
+    'that do: supervisor = "always" covers them',
+)
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. `good` is None for what is no fault."""
+class Covered:
+    """A program that was asked about. `by`: preload, supervisor, or none."""
 
     name: str
-    good: bool | None
+    way: list[str]
+    kind: str
+    by: str
+    good: bool
     detail: str
 
 
 @click.command()
+@click.argument("program", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
-def doctor(as_json: bool) -> None:
-    """Look at what of the guard works here. Exit status 1 where protection is
-    partial."""
-    findings = list(examine())
-    good = all(finding.good is not False for finding in findings)
+def doctor(program: tuple[str, ...], as_json: bool) -> None:
+    """Look at what of the guard works here, and what covers PROGRAM (a name
+    on PATH, or a path). Exit status 1 where protection is partial."""
+    findings = [*examine(), _UNMARKED]
+    works = {finding.name: finding.good is True for finding in findings}
+    covered = [cover(name, works) for name in program]
+    good = all(found.good is not False for found in findings) and all(c.good for c in covered)
     if as_json:
-        click.echo(json.dumps({"whole": good, "findings": [asdict(f) for f in findings]}))
+        report = {
+            "whole": good,
+            "findings": [asdict(found) for found in findings],
+            "programs": [asdict(found) for found in covered],
+        }
+        click.echo(json.dumps(report))
     else:
-        out = console()
-        marks = {True: "[green]ok[/]     ", False: "[bold red]missing[/]", None: "[dim]note[/]   "}
-        for found in findings:
-            out.print(f"{marks[found.good]} {found.name}: " + found.detail.replace("[", "\\["))
+        _print(findings, covered)
     sys.exit(0 if good else 1)
 
 
-def examine() -> Iterator[Finding]:
-    """Everything that is looked at, in order."""
-    yield _kernel()
-    yield _libc()
-    launcher = beside(LAUNCHER)
-    yield Finding("launcher", launcher is not None, str(launcher or f"no {LAUNCHER} on PATH"))
-    yield _preload(launcher)
-    yield _seccomp()
-    yield _daemon()
-    yield _state()
-    yield _configuration()
-    git = shutil.which("git")
-    yield Finding(
-        "git", None if git else False, git or "not on PATH: nothing counts as held by git"
-    )
+def _print(findings: list[Finding], covered: list[Covered]) -> None:
+    out = console()
+    marks = {True: "[green]ok[/]     ", False: "[bold red]missing[/]", None: "[dim]note[/]   "}
+    for found in findings:
+        out.print(f"{marks[found.good]} {found.name}: {escape(found.detail)}")
+    for each in covered:
+        way = " > ".join(printable(path) for path in each.way)
+        out.print(f"{marks[each.good]} {escape(f'{printable(each.name)}: {way}: {each.detail}')}")
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    words = text.split("-")[0].split(".")[:2]
-    return tuple(int(word) for word in words if word.isdigit())
+def cover(name: str, works: dict[str, bool]) -> Covered:
+    """What covers the program of that name, where these mechanisms work."""
+    steps = programs.way(name)
+    last = steps[-1]
+    way = [step.path for step in steps]
+    trouble = _cannot_start(last)
+    if trouble:
+        return Covered(name, way, last.reason, "none", False, trouble)
+    kind = _KINDS.get(last.reason, last.reason)
+    if last.reason in ("unreadable", "unknown"):
+        is_good = last.reason == "unknown" and _is_text(last.path)
+        what = "a shell reads it as a script" if is_good else kind
+        good = is_good and works["preload"]
+        return Covered(name, way, last.reason, "preload", good, f"by the preload: {what}")
+    if last.cover == "none":
+        detail = f"by nothing: {kind}; what it replaces is not judged, nor kept"
+        return Covered(name, way, last.reason, "none", False, detail)
+    preload = {"preload": "preload", "other": "preload for musl"}.get(last.cover)
+    if preload and works[preload]:
+        return Covered(name, way, last.reason, "preload", True, f"by the preload: {kind}")
+    needed = ("seccomp user notification", "supervisor")
+    lacking = [need for need in needed if not works[need]]
+    if not lacking:
+        return Covered(name, way, last.reason, "supervisor", True, f"by the supervisor: {kind}")
+    detail = f"by nothing: {kind}; the supervisor would, but see {' and '.join(lacking)} above"
+    return Covered(name, way, last.reason, "none", False, detail)
 
 
-def _kernel() -> Finding:
-    release = platform.release()
-    if sys.platform != "linux":
-        return Finding("kernel", False, f"{sys.platform} {release}: not supported yet")
-    return Finding("kernel", _numbers(release) >= KERNEL, f"Linux {release}")
+def _cannot_start(step: programs.Step) -> str | None:
+    if step.reason == "missing":
+        is_there = "/" in step.path and os.path.lexists(step.path)
+        return "cannot be looked at" if is_there else "is not there, nor on PATH"
+    if step.reason == "no file":
+        return "is no file that can be executed"
+    if step.reason == "script":
+        return "scripts lead to scripts without end, or to nothing"
+    if not os.access(step.path, os.X_OK):
+        return "may not be executed"
+    return None
 
 
-def _libc() -> Finding:
+def _is_text(path: str) -> bool:
     try:
-        name = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (ValueError, OSError):
-        name = ""
-    found = _numbers(name.rpartition(" ")[2])
-    detail = f"{name or 'not glibc'}, for {platform.machine()}"
-    return Finding("libc", found >= GLIBC, detail)
-
-
-def _preload(launcher: Path | None) -> Finding:
-    """Whether a plain program of this machine has the library inside."""
-    name = "preload"
-    library = launcher.resolve().parent.parent / SHIM if launcher else None
-    if library is None or not library.exists():
-        return Finding(name, False, f"no library at {library}; reinstall noclobber")
-    library = library.resolve()
-    env = {"LD_PRELOAD": str(library), "PATH": os.environ.get("PATH", os.defpath)}
-    try:
-        done = subprocess.run(
-            [_PROBE, "/proc/self/maps"], env=env, capture_output=True, timeout=_TIMEOUT
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return Finding(name, False, f"{_PROBE} does not run with it: {error}")
-    entered = os.fsencode(library) in done.stdout
-    where = f"{library} enters {_PROBE}" if entered else f"{library} does not enter {_PROBE}"
-    noise = done.stderr.decode(errors="replace").strip()
-    return Finding(name, entered and not noise, where + (f" ({noise})" if noise else ""))
-
-
-def _seccomp() -> Finding:
-    name = "seccomp user notification"
-    number = _SECCOMP.get(platform.machine())
-    if number is None:
-        return Finding(name, False, f"not known for {platform.machine()}")
-    sizes = (ctypes.c_uint16 * 3)()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(number, _GET_NOTIF_SIZES, 0, ctypes.byref(sizes)) == 0:
-        return Finding(name, True, "static programs can be supervised")
-    why = os.strerror(ctypes.get_errno())
-    return Finding(name, False, f"{why}: static programs cannot be supervised")
-
-
-def _daemon() -> Finding:
-    try:
-        found = service.ask({"do": "status"})
-    except service.NotRunningError:
-        return Finding("daemon", None, "does not run; the launcher starts it")
-    except (service.ServiceError, OSError) as error:
-        return Finding("daemon", False, str(error))
-    troubles = "; ".join(found["troubles"])
-    return Finding(
-        "daemon", not troubles, f"process {found['pid']}" + (troubles and f": {troubles}")
-    )
-
-
-def _state() -> Finding:
-    try:
-        directory = places.private(places.state_directory())
-        runtime = places.socket_path().parent
-    except OSError as error:
-        return Finding("state", False, f"{error.filename}: {error.strerror}")
-    return Finding("state", os.access(directory, os.W_OK), f"in {directory}, socket in {runtime}")
-
-
-def _configuration() -> Finding:
-    root = os.fsencode(Path.cwd())
-    try:
-        config.load(root)
-    except config.ConfigError as error:
-        return Finding("configuration", False, str(error))
-    present = [str(path) for path in config.files(root) if path.exists()]
-    return Finding("configuration", None, ", ".join(present) or "none, the defaults are in force")
+        with Path(path).open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    return b"\0" not in head and not head.startswith(b"\x7fELF")
