@@ -82,7 +82,7 @@ NATIVE_NAME = $(shell $(PYTHON) controlplane/build_native.py --name)
 
 object = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(1))
 
-.PHONY: all native musl
+.PHONY: all objects native musl
 all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH) $(if $(MUSL_SHIM),musl)
 
 $(BUILD)/obj/launch.o: controlplane/noclobber/__init__.py
@@ -127,6 +127,9 @@ $(LAUNCHER): $(call object,$(LAUNCHER_SOURCES))
 
 $(LAUNCHER_BASH): $(LAUNCHER)
 	@ln -f $< $@
+
+# All of the C, also what only Python's module is linked from.
+objects: $(call object,$(sort $(SHIM_SOURCES) $(LAUNCHER_SOURCES) $(UNIT_SOURCES)))
 
 # The module's file name depends on PYTHON.
 native:

@@ -180,9 +180,9 @@ pass(struct follower *follower, const struct event *event)
         return;
     }
 #ifdef __linux__
-    union sigval value = {.sival_int = event->value};
     if (event->code == SI_QUEUE) {
-        sigqueue(follower->command, event->number, value);
+        sigqueue(follower->command, event->number,
+                 (union sigval){.sival_int = event->value});
         return;
     }
 #endif
