@@ -24,9 +24,10 @@ Q := $(if $(V),,@)
 
 # ---- C ----------------------------------------------------------------
 
-LAUNCHER_SOURCES := $(addprefix csrc/,launch.c session.c inherit.c reach.c begin.c \
-    handles.c follow.c become.c witness.c outlets.c pump.c stream.c spool.c \
+LAUNCHER_SOURCES := $(addprefix csrc/,launch.c shared.c session.c inherit.c \
+    reach.c begin.c handles.c follow.c become.c witness.c outlets.c pump.c stream.c spool.c \
     pty.c paths.c library.c program.c elffile.c raw.c)
+HOOK_SOURCES := $(addprefix csrc/,hook.c event.c shared.c reach.c handles.c paths.c)
 # What Python calls through cffi: what the daemon does often, and for pytest
 # units of the shim, with what they need.
 UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
@@ -78,12 +79,13 @@ endif
 
 LAUNCHER := $(BUILD)/bin/noclobber-exec
 LAUNCHER_BASH := $(BUILD)/bin/noclobber-bash
+HOOK := $(BUILD)/bin/noclobber-hook
 NATIVE_NAME = $(shell $(PYTHON) controlplane/build_native.py --name)
 
 object = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(1))
 
 .PHONY: all objects native musl
-all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH) $(if $(MUSL_SHIM),musl)
+all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH) $(HOOK) $(if $(MUSL_SHIM),musl)
 
 $(BUILD)/obj/launch.o: controlplane/noclobber/__init__.py
 $(BUILD)/obj/launch.o: NC_CPPFLAGS += -DNOCLOBBER_RELEASE='"$(shell \
@@ -129,7 +131,13 @@ $(LAUNCHER_BASH): $(LAUNCHER)
 	@ln -f $< $@
 
 # All of the C, also what only Python's module is linked from.
-objects: $(call object,$(sort $(SHIM_SOURCES) $(LAUNCHER_SOURCES) $(UNIT_SOURCES)))
+objects: $(call object,$(sort $(SHIM_SOURCES) $(LAUNCHER_SOURCES) $(HOOK_SOURCES) $(UNIT_SOURCES)))
+
+$(HOOK): $(call object,$(HOOK_SOURCES))
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	$(Q)$(CC) $(CFLAGS) -pthread $(LDFLAGS) $^ -o $@.new
+	@mv -f $@.new $@
 
 # The module's file name depends on PYTHON.
 native:

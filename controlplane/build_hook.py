@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import build_native
 
-LAUNCHERS = ("noclobber-exec", "noclobber-bash")
+LAUNCHERS = ("noclobber-exec", "noclobber-bash", "noclobber-hook")
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]

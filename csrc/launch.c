@@ -9,24 +9,17 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef __APPLE__
-#include <mach-o/dyld.h>
-#endif
-
 #ifndef NOCLOBBER_RELEASE
 #define NOCLOBBER_RELEASE "unknown"
 #endif
 
 extern char **environ;
-
-static const char *name = "noclobber-exec";
 
 static const char help[] =
     "Usage: noclobber-exec [OPTION]... [--] COMMAND [ARG]...\n"
@@ -52,77 +45,6 @@ static const char help[] =
     "The exit status is COMMAND's; 125 if noclobber-exec itself fails, 126 if\n"
     "COMMAND cannot be executed, 127 if it is not found.\n"
     "noclobber-bash takes bash's arguments and runs bash in this way.\n";
-
-static void
-say(const char *format, va_list values)
-{
-    char line[4096];
-    int used = snprintf(line, sizeof line, "%s: ", name);
-    if (used < 0 || (size_t)used >= sizeof line)
-        return;
-    vsnprintf(line + used, sizeof line - (size_t)used - 1, format, values);
-    strcat(line, "\n");
-    /* One write: lines of several launchers do not mix. */
-    if (write(STDERR_FILENO, line, strlen(line)) < 0)
-        return;
-}
-
-void
-nc_say(const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    say(format, values);
-    va_end(values);
-}
-
-void
-nc_quit(int status, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    say(format, values);
-    va_end(values);
-    _exit(status);
-}
-
-void *
-nc_alloc(size_t size)
-{
-    void *memory = calloc(1, size ? size : 1);
-    if (!memory)
-        nc_quit(NC_EXIT_FAILED, "%s", strerror(errno));
-    return memory;
-}
-
-static char *
-joined(const char *directory, const char *rest)
-{
-    size_t size = strlen(directory) + strlen(rest) + 1;
-    char *path = nc_alloc(size);
-    snprintf(path, size, "%s%s", directory, rest);
-    return path;
-}
-
-static char *
-own_directory(void)
-{
-    char exe[PATH_MAX];
-#ifdef __APPLE__
-    char raw[PATH_MAX];
-    uint32_t size = sizeof raw;
-    if (_NSGetExecutablePath(raw, &size) || !realpath(raw, exe))
-        nc_quit(NC_EXIT_FAILED, "cannot find my own file");
-#else
-    ssize_t size = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (size <= 0)
-        nc_quit(NC_EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
-    exe[size] = 0;
-#endif
-    char *slash = strrchr(exe, '/');
-    *slash = 0;
-    return joined(exe, "");
-}
 
 void
 nc_execute(const struct nc_launch *launch)
@@ -219,10 +141,10 @@ read_options(struct nc_launch *launch, char **argument)
             launch->limit = limit_of(text);
         else
             nc_quit(NC_EXIT_FAILED, "unknown option %s; see %s --help",
-                    *argument, name);
+                    *argument, nc_program);
     }
     if (!*argument)
-        nc_quit(NC_EXIT_FAILED, "no command given; see %s --help", name);
+        nc_quit(NC_EXIT_FAILED, "no command given; see %s --help", nc_program);
     launch->argv = argument;
     launch->program = argument[0];
     return session;
@@ -237,7 +159,7 @@ become_bash(struct nc_launch *launch, char **argv, const char *directory)
     launch->argv = argv;
     launch->program = "/bin/bash";
     argv[0] = argv[0][0] == '-' ? "-bash" : "bash";
-    char *self = joined(directory, "/noclobber-exec");
+    char *self = nc_joined(directory, "/noclobber-exec");
     struct stat ours, found;
     bool known = stat("/proc/self/exe", &ours) == 0 || stat(self, &ours) == 0;
     const char *path = getenv("PATH");
@@ -252,7 +174,7 @@ become_bash(struct nc_launch *launch, char **argv, const char *directory)
             S_ISREG(found.st_mode) &&
             !(known && found.st_dev == ours.st_dev &&
               found.st_ino == ours.st_ino)) {
-            launch->program = joined(candidate, "");
+            launch->program = nc_joined(candidate, "");
             return;
         }
         if (!end)
@@ -260,26 +182,11 @@ become_bash(struct nc_launch *launch, char **argv, const char *directory)
     }
 }
 
-/* Whether the user would rather run unguarded than not at all: by the
- * environment, or by the configuration, as a daemon last read it. */
-static bool
-fails_open(const struct nc_launch *launch)
-{
-    const char *fail = getenv("NOCLOBBER_FAIL");
-    if (fail || launch->fail_open || !launch->socket)
-        return fail ? !strcmp(fail, "open") : launch->fail_open;
-    char *mark = joined(launch->socket, "");
-    *strrchr(mark, '/') = 0;
-    mark = joined(mark, "/fail-open"); /* failmark.py makes it */
-    struct stat status;
-    return lstat(mark, &status) == 0 && status.st_uid == geteuid();
-}
-
 /* Nothing to guard with: stop, unless the user would rather run unguarded. */
 static void
 unguarded(const struct nc_launch *launch, const char *why)
 {
-    if (!fails_open(launch))
+    if (!nc_fails_open(launch->socket, launch->fail_open))
         nc_quit(NC_EXIT_FAILED,
                 "%s; %s was not run (NOCLOBBER_FAIL=open runs it unguarded)",
                 why, launch->program);
@@ -312,7 +219,7 @@ static void
 find_guard(struct nc_launch *launch, const char *directory)
 {
     char why[PATH_MAX + 200];
-    const char *wanted = joined(directory, "/../lib/noclobber/" NC_LIBRARY);
+    const char *wanted = nc_joined(directory, "/../lib/noclobber/" NC_LIBRARY);
     char *library = realpath(wanted, NULL);
     if (!library || strpbrk(library, ": ")) {
         snprintf(why, sizeof why, "%s: %s", wanted,
@@ -322,23 +229,8 @@ find_guard(struct nc_launch *launch, const char *directory)
     }
     launch->library = library;
 
-    char socket[PATH_MAX];
-    const char *inherited = getenv("NOCLOBBER_SOCKET");
-    if (getenv("NOCLOBBER_SESSION") && inherited && inherited[0] == '/') {
-        launch->daemon = nc_connect(inherited, NC_SEND_MS);
-        if (launch->daemon >= 0) {
-            launch->socket = joined(inherited, "");
-            return;
-        }
-    }
-    if (nc_socket_path(socket, sizeof socket) < 0) {
-        snprintf(why, sizeof why, "no place for the daemon's socket: %s",
-                 strerror(errno));
-        unguarded(launch, why);
-    }
-    launch->socket = joined(socket, "");
-    launch->daemon = nc_reach_daemon(socket, joined(directory, "/noclobber"),
-                                     why, sizeof why);
+    launch->daemon = nc_find_daemon(directory, &launch->socket, NC_START_MS,
+                                    why, sizeof why);
     if (launch->daemon < 0)
         unguarded(launch, why);
 }
@@ -353,13 +245,13 @@ main(int argc, char **argv)
     base += *base == '-';
     bool bash = !strcmp(base, "noclobber-bash");
     if (bash)
-        name = "noclobber-bash";
+        nc_program = "noclobber-bash";
 
     struct nc_launch launch = {.daemon = -1, .title = argv[0]};
     launch.title_size =
         (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]) + 1;
     const char *session = NULL;
-    char *directory = own_directory();
+    char *directory = nc_own_directory();
     if (bash)
         become_bash(&launch, argv, directory);
     else

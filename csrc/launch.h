@@ -3,6 +3,7 @@
  * command prints.
  *
  *   launch.c    options, and the order of the steps
+ *   shared.c    what noclobber-hook does, too
  *   session.c   session, roots, command id
  *   inherit.c   the command's environment
  *   reach.c     the daemon: connect, start, tell
@@ -39,8 +40,9 @@
 #define MSG_NOSIGNAL 0
 #endif
 
-#define NC_SEND_MS 2000      /* a daemon that takes longer is as good as lost */
-#define NC_SHOWN_LIMIT 30000 /* bytes a command, unless --shown-limit */
+#define NC_START_MS 10000 /* to start a daemon: a cold Python on a busy disk */
+#define NC_SEND_MS 2000   /* a daemon that takes longer is as good as lost */
+#define NC_SHOWN_LIMIT 30000   /* bytes a command, unless --shown-limit */
 #define NC_SHOWN_MOST 16777216 /* bytes; more is not kept in memory */
 
 struct nc_launch {
@@ -70,13 +72,25 @@ struct nc_launch {
     int daemon;  /* connection, close-on-exec; -1: none */
 };
 
-/* launch.c: a line on stderr, "NAME: ...". nc_quit then exits with `status`. */
+/* shared.c: a line on stderr, "NAME: ...". nc_quit then exits with `status`. */
+extern const char *nc_program; /* NAME */
 void nc_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void nc_quit(int status, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 void *nc_alloc(size_t size); /* zeroed; quits where there is no memory */
+char *nc_joined(const char *directory, const char *rest); /* malloc'ed */
+char *nc_own_directory(void);                             /* malloc'ed */
+/* Whether the user would rather go on unguarded than not at all: by the
+ * environment, as `configured`, or by the configuration, as a daemon last read
+ * it. `socket` may be NULL. */
+bool nc_fails_open(const char *socket, bool configured);
+/* A connection to the session's daemon, else to the user's, which is started
+ * from `directory` within `patience` ms; -1: `why` says why not. *socket is
+ * where it listens, or stays as it is. */
+int nc_find_daemon(const char *directory, const char **socket, int patience,
+                   char *why, size_t why_size);
 
-/* Execute the command in this very process; on failure say why and exit with
+/* launch.c. Execute the command in this very process; on failure say why and exit with
  * 126 or 127. */
 void nc_execute(const struct nc_launch *launch) __attribute__((noreturn));
 /* Tell the daemon that this process becomes the command, and execute it. */
@@ -107,9 +121,9 @@ void nc_close_all_but(const int *kept, size_t count);
 
 /* reach.c. `socket` is the socket's path, `starter` the program to run as
  * `starter daemon start`. Returns a connection, or -1 when no daemon can be
- * reached or started within 10 s; `why` then says so in words. */
-int nc_reach_daemon(const char *socket, const char *starter, char *why,
-                    size_t why_size);
+ * reached or started within `patience` ms; `why` then says so in words. */
+int nc_reach_daemon(const char *socket, const char *starter, int patience,
+                    char *why, size_t why_size);
 /* Waits `patience` ms at most for a daemon whose queue is full. -1: errno. */
 int nc_connect(const char *socket, int patience);
 

@@ -8,9 +8,10 @@
  *
  * One-way records are reports and have no answer. NC_QUESTION and NC_REQUEST
  * block for NC_ANSWER and NC_REPLY, as NC_BEGIN does for NC_BEGUN, and NC_EXEC
- * and NC_WHO for NC_ANSWER. The first record of a connection is NC_HELLO (a
- * process), NC_BEGIN or NC_COMMAND (the launcher) or NC_REQUEST (a person's
- * command line).
+ * and NC_WHO for NC_ANSWER; NC_HARNESS and NC_HANDED for NC_WANTED or NC_HOOKED. The
+ * first record of a connection is NC_HELLO (a process), NC_BEGIN or NC_COMMAND
+ * (the launcher), NC_HARNESS (a harness's hook) or NC_REQUEST (a person's command
+ * line).
  *
  * Python reads this file through cffi, which strips the lines that begin
  * with #ifndef, #include and #endif and keeps plain `#define NAME NUMBER`;
@@ -43,8 +44,12 @@ enum nc_type {
     NC_BEGIN = 20,    /* struct nc_begin: what holds for a command to come? */
     NC_BEGUN = 21,    /* struct nc_begun */
     NC_EXEC = 22,     /* struct nc_exec: may git start? */
-    NC_WHO = 23       /* struct nc_who: is this process the agent? NC_ANSWER's
+    NC_WHO = 23,      /* struct nc_who: is this process the agent? NC_ANSWER's
                        * verdict is enum nc_role then */
+    NC_HARNESS = 24,  /* struct nc_harness: an event of a harness */
+    NC_WANTED = 25,   /* struct nc_wanted: the daemon wants to look at a file */
+    NC_HANDED = 26,   /* struct nc_handed: here it is */
+    NC_HOOKED = 27    /* struct nc_hooked: what the harness is told */
 };
 
 struct nc_record {
@@ -293,6 +298,45 @@ struct nc_exec {
     uint32_t argv_size;    /* arguments, each ended by NUL */
     uint32_t environ_size; /* what git looks at of it, each ended by NUL */
     /* program, argv, environ */
+};
+
+/* flags of struct nc_harness */
+enum nc_harness_flags {
+    NC_HAS_VARIABLES = 1 /* the harness takes variables for its shells */
+};
+
+/* SCM_RIGHTS: the event, as the harness wrote it, in a file. */
+struct nc_harness {
+    struct nc_record record;
+    uint16_t harness_size;
+    uint16_t session_size; /* that the hook's process runs in, or 0 */
+    uint16_t cwd_size;
+    uint16_t programs_size; /* the directory of our own programs */
+    /* harness, session, cwd, programs */
+};
+
+struct nc_wanted {
+    struct nc_record record;
+    uint32_t path_size; /* absolute, as the harness calls it */
+    uint32_t pad;
+    /* path */
+};
+
+/* SCM_RIGHTS where there is no error: the file (O_PATH). */
+struct nc_handed {
+    struct nc_record record;
+    int32_t error; /* errno */
+    uint32_t path_size;
+    /* path, canonical as far as it is there */
+};
+
+struct nc_hooked {
+    struct nc_record record;
+    int32_t status; /* to exit with */
+    uint32_t out_size;
+    uint32_t error_size;
+    uint32_t variables_size;
+    /* for stdout, for stderr, for the harness's file of variables */
 };
 
 /* A file `tombs` beside the socket, mapped by every process that creates files

@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define START_MS 10000 /* to start a daemon: a cold Python on a busy disk */
 extern char **environ;
 
 static int64_t
@@ -262,13 +261,13 @@ await(const char *socket, int report, int64_t end, char *words, size_t size)
 }
 
 int
-nc_reach_daemon(const char *socket, const char *starter, char *why,
-                size_t why_size)
+nc_reach_daemon(const char *socket, const char *starter, int patience,
+                char *why, size_t why_size)
 {
     int fd = nc_connect(socket, NC_SEND_MS);
     if (fd >= 0)
         return fd;
-    int64_t end = now_ms() + START_MS;
+    int64_t end = now_ms() + patience;
     if (errno != ENOENT && errno != ECONNREFUSED && errno != ENOTDIR) {
         snprintf(why, why_size,
                  "the guard's daemon cannot be reached at "

@@ -98,6 +98,7 @@ class Config:
     programs: str = "deny"  # row 10: deny | snapshot
     fail: str = "closed"  # without a daemon: closed | open
     on_dirty: str = "protect"  # what is uncommitted at a session's start: see dirty.py
+    on_compact: str = "clear"  # a harness compacts: what it had shown is so no more | keep
     shown_limit: int | str = SHOWN_LIMIT  # bytes, or one of PRESETS
     retention_days: int = RETENTION_DAYS
     snapshot_size: int = SNAPSHOT_SIZE  # or as text: "2GiB"; 0: nothing is kept
@@ -123,6 +124,7 @@ _CHOICES = {
     "programs": ("deny", "snapshot"),
     "fail": ("closed", "open"),
     "on_dirty": ("protect", "read-only", "ignore"),
+    "on_compact": ("clear", "keep"),
     "export": ("none", "otel"),
 }
 

@@ -45,7 +45,10 @@ _NOTHING_THERE = -errno.EAGAIN
 _receive = C.nc_receive_piece
 _QUESTION: int = C.NC_QUESTION
 _ADOPT: int = C.NC_ADOPT
-_ASKS = {C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC, C.NC_WHO}
+_ASKS = {
+    C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC, C.NC_WHO, C.NC_HARNESS,
+    C.NC_HANDED,
+}  # fmt: skip
 
 
 def log(text: str) -> None:
@@ -243,6 +246,10 @@ class Daemon:
             elif kind == C.NC_EXEC:
                 done = self._sender(connection)
                 self._guard.host.starts(connection.speaker, record, fds, done)
+            elif kind == C.NC_HARNESS:
+                self._send(connection, self._guard.hooks.begin(connection.speaker, record, fds))
+            elif kind == C.NC_HANDED:
+                self._send(connection, self._guard.hooks.go_on(connection.speaker, record, fds))
             elif kind == C.NC_WHO:
                 self._send(connection, agents.answer(connection.speaker, record))
             else:

@@ -49,6 +49,7 @@ class Evidence:
         self._spool = Spool()
         self._size = 0  # bytes that were given to it
         self._indexed: dict[bytes, _Indexed] = {}
+        self._forgot = self._ledger.forgot
 
     def shown(self, content: bytes, but: frozenset[bytes] = frozenset()) -> Coverage:
         """The ranges of `content` that were printed, by any command but those."""
@@ -64,6 +65,8 @@ class Evidence:
     def take_in(self) -> None:
         """Indexes what was printed since the last time: when a command ends
         rather than when somebody waits for an answer."""
+        if self._forgot != self._ledger.forgot:
+            self._start()
         commands = self._ledger.commands.values()
         new = [c for c in commands if self._is_new(c)]
         size = sum(c.size for c in new)

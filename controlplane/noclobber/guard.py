@@ -25,11 +25,13 @@ from noclobber.failmark import FailMark
 from noclobber.files import identity
 from noclobber.guarded import Guarded
 from noclobber.holds import Holds
+from noclobber.hooks import Hooks
 from noclobber.hostguard import HostGuard
 from noclobber.incoming import Incoming
 from noclobber.journal import (
     AGAIN,
     EDIT,
+    FORGOT,
     HOST,
     OVERRIDE,
     RECORDS,
@@ -86,6 +88,7 @@ class Guard:
         self.configs = configs.Configs()
         self.overrides = Overrides()
         self.people = People(self)
+        self.hooks = Hooks(self)
         self.host = HostGuard(self)
         self._guarded: dict[bytes, Guarded] = {}
         self._repositories = Repositories()
@@ -254,6 +257,12 @@ class Guard:
         self.journal.add(Entry(0, b"", time.time_ns(), 0, OVERRIDE, override.packed()))
         self.commit()
 
+    def forget_shown(self, session: Session) -> None:
+        """What the session's agent was shown is no longer before it."""
+        session.ledger.forget_shown()
+        self.journal.add(Entry(0, session.id, time.time_ns(), 0, FORGOT, b""))
+        self.commit()
+
     def facts_of(self, session: Session, path: bytes, fd: int) -> Gathered:
         """What is known of a file where nobody asks to replace it."""
         size = os.fstat(fd).st_size
@@ -385,6 +394,8 @@ class Guard:
                     session.ledger.tombs.pop(entry.data, None)
                 elif entry.kind == HOST:
                     session.host.replay(entry.data)
+                elif entry.kind == FORGOT:
+                    session.ledger.forget_shown()
                 elif entry.kind == AGAIN:
                     session.ledger.stands_again(*entries.unpacked_version(entry.data))
         finally:

@@ -1,33 +1,30 @@
 """What a harness tells the daemon and asks it: the other half of api.py.
 
-A report becomes records of the wire as a command's own would, a command for
-each: so it is journalled and replayed as those are, and there is one way from
-what was shown to what is known.
+What it tells becomes records of the wire: telling.py.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from noclobber import reasons, report, rule, wire
+from noclobber import reasons, report, rule, telling
 from noclobber.facts import Gathered, Question
 from noclobber.files import content_of, version
 from noclobber.ledger import Image, Key, Stamp
+from noclobber.pages import line_start
 from noclobber.placing import exactly
 from noclobber.protected import Place
 from noclobber.rule import Kind, Ruling, Verdict
 from noclobber.session import Session
+from noclobber.telling import PIECE, Source, Telling, ended, new_command
+from noclobber.voice import Walk
 from noclobber.wire import C
 
 if TYPE_CHECKING:
     from noclobber.guard import Guard
-
-PIECE = 512 << 10  # bytes of one report
 
 Json = dict[str, Any]
 
@@ -44,12 +41,18 @@ class Foreseen(Gathered):
     def kind(self) -> Kind:
         return Kind.VOICED
 
+    @property
+    def walk(self) -> Walk:
+        """No process stands between the agent and what it writes."""
+        return Walk("voiced", ())
+
 
 class Harnesses:
     """Answers harnesses. What is wrong with a request is a ValueError."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
+        self._telling = Telling(guard)
 
     def do(self, pid: int, asked: Json, fds: list[int]) -> Json:
         """The reply to process `pid`, whose request came with `fds`."""
@@ -63,17 +66,16 @@ class Harnesses:
             roots = [os.fsencode(root) for root in asked["roots"]]
             if not roots or not all(root.startswith(b"/") for root in roots):
                 raise ValueError("a root is an absolute path")
-            ident = _new_command()
-            self._say(self._command(name, ident, roots=roots), _ended(name, ident))
+            self._telling.open(name, roots)
             return {}
         if name not in self._guard.sessions.all and name not in self._guard.asleep():
             return {"error": f"no session {asked['session']}; open it first"}
         match what:
             case "agent":
-                ident = os.fsencode(asked["command"])
-                self._say(self._command(name, ident, pid=pid, flags=C.NC_AGENT))
+                source = Source(name, os.fsencode(asked["command"]), ())
+                self._telling.say(self._telling.command(source, pid=pid, flags=C.NC_AGENT))
             case "close":
-                self._say(_ended(name, os.fsencode(asked["command"])))
+                self._telling.say(ended(Source(name, os.fsencode(asked["command"]), ())))
             case "shown":
                 path = os.fsencode(asked["path"])
                 self._shown(name, path, _only(fds), int(asked["start"]), int(asked["end"]))
@@ -94,26 +96,12 @@ class Harnesses:
             os.close(readable)
         if not text:
             return
-        ident = _new_command()
-        records = [self._command(name, ident, argv=[b"shown", path])]
+        source = Source(name, new_command(), (b"shown", path))
+        records = [*telling.shown(source, text)]
         if path:
-            who = name, ident, b"", _listed([b"shown", path])
-            token = secrets.randbits(63) | 1
-            records += [
-                wire.record(
-                    C.NC_HELLO, wire.HELLO, token, 0, 0, 0, *map(len, who), tail=b"".join(who)
-                ),
-                wire.record(
-                    C.NC_READ, wire.READ, *held, 1, 0,
-                    tail=wire.RANGE.pack(start, start + len(text)),
-                ),
-            ]  # fmt: skip
-        words = name, ident, text
-        records += [
-            wire.record(C.NC_SHOWN, wire.SHOWN, 0, *map(len, words), tail=b"".join(words)),
-            _ended(name, ident),
-        ]
-        self._say(*records)
+            ranges = ((start, start + len(text)),)
+            records = [telling.hello(source), *telling.read(held, ranges), *records]
+        self._telling.whole(source, *records)
 
     def _may_replace(self, name: bytes, path: bytes, fds: list[int]) -> Json:
         session = self._guard.sessions.get(name, 0)
@@ -147,49 +135,6 @@ class Harnesses:
         facts = Foreseen(asked, session, nobody, guard.guarded(session), deleted)
         return _told(facts, rule.decide(facts), guard.sessions.all.values())
 
-    def _command(
-        self,
-        name: bytes,
-        ident: bytes,
-        *,
-        pid: int = 0,
-        flags: int = 0,
-        argv: Iterable[bytes] = (),
-        roots: Iterable[bytes] = (),
-    ) -> bytes:
-        """The record that a command of the session begins. What it shows is
-        told: of whoever speaks for a harness that is so."""
-        known = name in self._guard.sessions.all or name in self._guard.asleep()
-        tier = self._guard.sessions.get(name, 0).tier if known else C.NC_WORKSPACE_WRITE
-        words = name, ident, b"", _listed(argv), _listed(roots)
-        return wire.record(
-            C.NC_COMMAND, wire.COMMAND, pid, tier, time.time_ns(), *map(len, words), 0,
-            flags=flags | C.NC_ATTESTED, tail=b"".join(words),
-        )  # fmt: skip
-
-    def _say(self, *records: bytes) -> None:
-        """Takes them in as from a process. They are on disk when it returns."""
-        chunk = b"".join(records)
-        found, _ = wire.records(chunk, len(chunk))
-        self._guard.take(self._guard.speaker(0), chunk, found)
-        self._guard.commit()
-
-
-def _ended(name: bytes, ident: bytes) -> bytes:
-    words = name, ident, b"", b"", b""
-    return wire.record(
-        C.NC_COMMAND, wire.COMMAND, 0, 0, 0, *map(len, words), 0,
-        flags=C.NC_ENDED, tail=b"".join(words),
-    )  # fmt: skip
-
-
-def _listed(words: Iterable[bytes]) -> bytes:
-    return b"".join(word + b"\0" for word in words)
-
-
-def _new_command() -> bytes:
-    return f"api-{time.time_ns():x}-{secrets.token_hex(4)}".encode()
-
 
 def _only(fds: list[int]) -> int:
     if len(fds) != 1:
@@ -200,17 +145,8 @@ def _only(fds: list[int]) -> int:
 def _lines(fd: int, first: int, last: int) -> Json:
     """The bytes of those lines, from 1, both included."""
     content = content_of(fd, os.fstat(fd).st_size) or b""
-    start = _line(content, 0, first - 1)
-    return {"start": start, "end": _line(content, start, last - first + 1)}
-
-
-def _line(content: bytes, at: int, count: int) -> int:
-    """The byte where the line `count` lines behind `at` begins."""
-    for _ in range(count):
-        at = content.find(b"\n", at) + 1
-        if not at:
-            return len(content)
-    return at
+    start = line_start(content, 0, first - 1)
+    return {"start": start, "end": line_start(content, start, last - first + 1)}
 
 
 def _told(facts: Gathered, ruling: Ruling, sessions: Iterable[Session]) -> Json:

@@ -22,6 +22,7 @@ OVERRIDE = 4  # `data` is what a person allowed, or that it was used
 HOST = 5  # `data` is what is the host's, or no longer, or lifted
 EDIT = 6  # `data` is what a file held when it was opened to be written in place
 AGAIN = 7  # `data` is a version whose content was put back
+FORGOT = 8  # what was shown is no more before the agent
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 LAUNCHER = "noclobber-exec"
+HOOK = "noclobber-hook"
 
 
 def beside(name: str) -> Path | None:

@@ -196,6 +196,7 @@ class Ledger:
     def __init__(self) -> None:
         self.images: dict[int, Image] = {}
         self.told: set[int] = set()  # no process: a harness said what was shown
+        self.forgot = 0  # times that what was shown was no more
         self.commands: dict[bytes, Command] = {}
         self.writes: dict[Key, list[Write]] = {}
         self.pipes: dict[int, list[tuple[int, int, int]]] = {}  # ino: token, end, bytes
@@ -305,6 +306,15 @@ class Ledger:
             self._name(key, old)
             self._stood(old, key, stamp)
             self._left.setdefault(key, []).append(old)
+
+    def forget_shown(self) -> None:
+        """What the agent was shown is no longer before it. What it wrote is
+        its own still."""
+        self.seq += 1
+        self.told.clear()
+        self.forgot += 1
+        for command in self.commands.values():
+            command.text, command.size = [], 0
 
     def stands_again(self, key: Key, stamp: Stamp) -> None:
         """What was put back is the version that it was, under a new ctime."""

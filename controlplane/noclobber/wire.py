@@ -79,6 +79,10 @@ BEGIN = layout("nc_begin")
 BEGUN = layout("nc_begun")
 EXEC = layout("nc_exec")
 ANSWER = layout("nc_answer")
+HARNESS = layout("nc_harness")
+WANTED = layout("nc_wanted")
+HANDED = layout("nc_handed")
+HOOKED = layout("nc_hooked")
 RANGE = layout("nc_range")
 VERSION = layout("nc_version")
 
@@ -105,6 +109,10 @@ for _type, _size in (
     (C.NC_BEGUN, BEGUN.size),
     (C.NC_EXEC, EXEC.size),
     (C.NC_WHO, WHO.size),
+    (C.NC_HARNESS, HARNESS.size),
+    (C.NC_WANTED, WANTED.size),
+    (C.NC_HANDED, HANDED.size),
+    (C.NC_HOOKED, HOOKED.size),
 ):
     _FIXED[_type] = _size
 

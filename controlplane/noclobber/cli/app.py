@@ -33,6 +33,7 @@ def app() -> None:
 for command in (
     launching.run,
     launching.execute,
+    launching.hook,
     journal.log,
     journal.explain,
     showing.show,

@@ -1,4 +1,4 @@
-"""`run` and `exec`: hand over to the launcher beside this script."""
+"""`run`, `exec` and `hook`: hand over to the programs beside this script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 import click
 
 from noclobber.cli.common import Failed
-from noclobber.launcher import LAUNCHER, beside
+from noclobber.harness import ADAPTERS
+from noclobber.launcher import HOOK, LAUNCHER, beside
 
 
 def _launch(
@@ -19,16 +20,25 @@ def _launch(
     task: str | None,
     role: list[str],
 ) -> None:
-    launcher = beside(LAUNCHER)
-    if launcher is None:
-        raise Failed(f"{LAUNCHER} was not found beside this script or on PATH; reinstall noclobber")
-    words = [str(launcher), f"--tier={tier}"]
+    launcher = _program(LAUNCHER)
+    words = [launcher, f"--tier={tier}"]
     words += [f"--session={session}"] if session else []
     words += [f"--root={root}" for root in roots]
     words += [f"--task={task}"] if task else []
     words += role
+    _become([*words, "--", *command])
+
+
+def _program(name: str) -> str:
+    found = beside(name)
+    if found is None:
+        raise Failed(f"{name} was not found beside this script or on PATH; reinstall noclobber")
+    return str(found)
+
+
+def _become(words: list[str]) -> None:
     sys.stdout.flush()
-    os.execv(launcher, [*words, "--", *command])
+    os.execv(words[0], words)
 
 
 def _options(function: click.decorators.FC) -> click.decorators.FC:
@@ -89,3 +99,12 @@ def execute(
 
     The exit status is the command's."""
     _launch(command, session, roots, tier, task, [])
+
+
+@click.command()
+@click.argument("harness", type=click.Choice(sorted(ADAPTERS)))
+def hook(harness: str) -> None:
+    """Answer one event of a harness, read from stdin, as its hook.
+
+    The same as noclobber-hook, which starts faster."""
+    _become([_program(HOOK), harness])
