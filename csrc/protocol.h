@@ -35,7 +35,9 @@ enum nc_type {
     NC_PIPE = 5,      /* struct nc_pipe: this process uses an end of a pipe */
     NC_NAMED = 6,     /* struct nc_named: renamed, linked, exchanged */
     NC_GONE = 7,      /* struct nc_gone: a name was deleted */
-    NC_SHOWN = 8,     /* struct nc_shown: output that reached the agent */
+    NC_SHOWN = 8,     /* struct nc_shown: output that reached the agent. A bare
+                       * header, to a pump: send all up to now, and an empty
+                       * text behind it */
     NC_ADOPT = 9,     /* no body; SCM_RIGHTS carries a new connection's end */
     NC_QUESTION = 16, /* struct nc_question: may this be replaced? */
     NC_ANSWER = 17,   /* struct nc_answer */
@@ -235,10 +237,11 @@ enum nc_shown_flags {
     NC_STDOUT = 1,
     NC_STDERR = 2,
     NC_TTY = 4,
-    NC_INTAKE = 8,  /* the agent's own process took it in from its child */
-    NC_LAST = 16,   /* nothing more comes by that way */
-    NC_CARRIED = 32 /* no text: what the child `command` prints is sent by a
-                     * pump, and what the agent takes in of it is the same */
+    NC_INTAKE = 8,   /* the agent's own process took it in from its child */
+    NC_LAST = 16,    /* nothing more comes by that way */
+    NC_CARRIED = 32, /* no text: what the child `command` prints is sent by a
+                      * pump, and what the agent takes in of it is the same */
+    NC_TURN = 64     /* somebody typed: what begins here is shown by itself */
 };
 
 struct nc_shown {

@@ -32,6 +32,7 @@ struct nc_spool {
     size_t again_size;
     uint64_t total;   /* bytes printed up to now */
     uint64_t base;    /* where the head begins */
+    bool is_turn;     /* and nothing of it was sent yet */
     struct text head; /* [base, base + head_used) */
     size_t head_used;
     size_t head_sent;
@@ -146,6 +147,7 @@ nc_spool_restart(struct nc_spool *spool)
 {
     nc_spool_flush(spool, true);
     spool->base = spool->total;
+    spool->is_turn = true;
     spool->head_used = spool->head_sent = 0;
     spool->ring_start = spool->ring_sent = spool->total;
 }
@@ -191,6 +193,7 @@ reconnect(struct nc_spool *spool)
     }
     if (nc_send(spool->fd, spool->again, spool->again_size) < 0)
         lose(spool);
+    spool->is_turn = spool->base > 0;
     spool->head_sent = 0;
     spool->ring_sent = 0;
     spool->ended_sent = false;
@@ -268,8 +271,10 @@ next_record(struct nc_spool *spool, bool tail)
     if (spool->head_sent < spool->head_used) {
         size_t at = spool->head_sent;
         size_t size = run_length(head, at, spool->head_used);
+        unsigned turn = spool->is_turn ? NC_TURN : 0;
         write_record(spool, spool->base + at, head->bytes + at, size,
-                     head->tags[at]);
+                     head->tags[at] | turn);
+        spool->is_turn = false;
         spool->head_sent += size;
         return true;
     }

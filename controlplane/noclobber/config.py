@@ -56,11 +56,6 @@ class Shown:
     ends: tuple[int, int]
     failed: int
 
-    @property
-    def is_even(self) -> bool:
-        """Whether the launcher's own cut, head and tail alike, is all there is."""
-        return self.ends == halves(self.whole) and self.failed == self.whole
-
     def parts(self, size: int, failed: bool) -> tuple[int, int]:
         """How many bytes from the head and from the tail of `size` are shown."""
         if size <= (self.failed if failed else self.whole):
@@ -71,6 +66,11 @@ class Shown:
 def halves(limit: int) -> tuple[int, int]:
     """A limit as the launcher shares it out: head and tail."""
     return limit - limit // 2, limit // 2
+
+
+def even(limit: int) -> Shown:
+    """The launcher's own cut, head and tail alike."""
+    return Shown(limit, halves(limit), limit)
 
 
 PRESETS = {
@@ -112,7 +112,7 @@ class Config:
         """What of a command's output reaches the agent."""
         if isinstance(self.shown_limit, str):
             return PRESETS[self.shown_limit]
-        return Shown(self.shown_limit, halves(self.shown_limit), self.shown_limit)
+        return even(self.shown_limit)
 
 
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
+import select
 import selectors
 import socket
 import struct
@@ -35,6 +37,7 @@ BREATH = 0.001  # s without a word before something is worked out that can wait
 RETRY = 1.0  # s between two tries to commit on a full disk
 LONGEST = 0.05  # s that a report may wait for its commit when others press
 PAUSE = 0.05  # s
+CATCH_UP = 0.5  # s for a pump to tell what it has forwarded
 SEND_TIMEOUT = 2.0  # s for an answer that the other end does not take
 TICK = 3600.0  # s between two looks at what has become too old
 
@@ -45,6 +48,7 @@ _NOTHING_THERE = -errno.EAGAIN
 _receive = C.nc_receive_piece
 _QUESTION: int = C.NC_QUESTION
 _ADOPT: int = C.NC_ADOPT
+_TELL = wire.record(C.NC_SHOWN, wire.RECORD)
 _ASKS = {
     C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC, C.NC_WHO, C.NC_HARNESS,
     C.NC_HANDED,
@@ -170,6 +174,7 @@ class Daemon:
             end.close()
             return
         connection = Connection(end, end.fileno(), self._guard.speaker(pid))
+        connection.speaker.catch_up = functools.partial(self._catch_up, connection)
         self._connections.add(connection)
         self._selector.register(end, selectors.EVENT_READ, connection)
         self._drain(connection)
@@ -278,6 +283,26 @@ class Daemon:
                     self._drop(connection)
 
         return send
+
+    def _catch_up(self, connection: Connection) -> None:
+        """A pump sends what it holds when it falls silent; here it is asked to at
+        once. One that is stopped is waited for in vain no second time."""
+        speaker = connection.speaker
+        if speaker.behind or connection not in self._connections:
+            return
+        speaker.behind = True
+        try:
+            self._send(connection, _TELL)
+        except OSError:
+            self._drop(connection)
+        readable = select.poll()
+        readable.register(connection.fd, select.POLLIN)
+        until = time.monotonic() + CATCH_UP
+        while speaker.behind and connection in self._connections:
+            left = until - time.monotonic()
+            if left <= 0 or not readable.poll(left * 1000):
+                return
+            self._drain(connection)
 
     def _send(self, connection: Connection, data: bytes) -> None:
         try:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from noclobber import voice, voice_lists
 from noclobber.attest import VIEW_LINES, VIEW_SHARE, Spool
 from noclobber.cmdline import given
-from noclobber.config import Shown
+from noclobber.config import Shown, even
 from noclobber.coverage import Coverage
 from noclobber.ledger import Command, Key, Ledger, Stamp, printed_as, size_of
 
@@ -102,20 +103,30 @@ class Evidence:
         self._indexed[command.id] = _Indexed(len(command.text), command.ended, pieces)
 
     def _shown(self, command: Command, since: int = 0) -> list[bytes]:
-        """What of its output the harness passed on, in unbroken pieces."""
+        """What of its output the harness passed on, in unbroken pieces. While it
+        printed, more was told than the ends that are left of it."""
         printed = command.printed(since)
-        limits = self._limits
-        if limits.is_even or command.limit != limits.whole or is_interactive(command.argv):
-            return [text for _, text in printed]  # the launcher has cut it
-        size = max((at + len(text) for at, text in printed), default=0)
-        head, tail = limits.parts(size, command.failed)
-        made = []
-        for at, text in printed:
-            end = at + len(text)
-            for start, stop in ((at, min(end, head)), (max(at, head, size - tail), end)):
-                if start < stop:
-                    made.append(text[start - at : stop - at])
-        return made
+        if not printed or not command.attested:
+            return [text for _, text in printed]
+        start, stop = printed[0][0], max(at + len(text) for at, text in printed)
+        marks = [start, *sorted(at for at in command.turns if start < at < stop), stop]
+        kept = [part for turn in pairwise(marks) for part in self._ends(command, *turn)]
+        return [
+            text[max(start - at, 0) : stop - at]
+            for at, text in printed
+            for start, stop in kept
+            if start < at + len(text) and stop > at
+        ]
+
+    def _ends(self, command: Command, start: int, stop: int) -> list[tuple[int, int]]:
+        """What is passed on of the output `[start, stop)`."""
+        limits, own = self._limits, command.limit
+        if (own and own != limits.whole) or is_interactive(command.argv):
+            limits = even(own or limits.whole)
+        head, tail = limits.parts(stop - start, command.failed)
+        if head + tail >= stop - start:
+            return [(start, stop)]
+        return [(start, start + head), (stop - tail, stop)]
 
     def _pieces(self, commands: Iterable[bytes]) -> list[int]:
         known = (self._indexed.get(ident) for ident in commands)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from noclobber import coverage, cuts, origins
 from noclobber.copies import Copies
 from noclobber.coverage import Coverage
-from noclobber.evidence import is_interactive
+from noclobber.evidence import Evidence, is_interactive
 from noclobber.files import CONTENT_LIMIT, content_of, identity, open_files, reads_through
 from noclobber.gitguard import git_holds
 from noclobber.guarded import Guarded
@@ -203,7 +203,7 @@ class Gathered:
     def viewed(self) -> bool:
         if self.image.agent and self.lineage_read:
             return True  # its own Read tool showed some of it
-        ledger, evidence = self.session.ledger, self.guarded.evidence
+        ledger, evidence = self.session.ledger, self._evidence
         stood = ledger.past(self.key, self.asked.path)
         if self.grade == "read":
             return any(map(ledger.was_read, stood))
@@ -301,8 +301,14 @@ class Gathered:
         """What of T's present bytes the session's commands printed, and what
         of its present version a harness said that it showed."""
         content = self.content
-        printed = self.guarded.evidence.shown(content) if content is not None else ()
+        printed = self._evidence.shown(content) if content is not None else ()
         return coverage.union(printed, self._told)
+
+    @once
+    def _evidence(self) -> Evidence:
+        """What the session was shown, W's command's output up to now with it."""
+        self.session.catch_up(self.image.command)
+        return self.guarded.evidence
 
     @once
     def _told(self) -> Coverage:
@@ -313,6 +319,7 @@ class Gathered:
     def _own_command(self) -> frozenset[bytes] | None:
         """W's command, where what it printed itself is no evidence for a text
         that it was given."""
+        self._evidence.take_in()
         commands = self.session.ledger.commands
         own = printed_as(self.image.command)
         if not any(ident in commands and commands[ident].text for ident in own):
@@ -347,7 +354,7 @@ class Gathered:
             return coverage.union(self.read, self.authored)
         shown = self.shown
         if self._own_command is not None and self.content is not None:
-            printed = self.guarded.evidence.shown(self.content, self._own_command)
+            printed = self._evidence.shown(self.content, self._own_command)
             shown = coverage.union(printed, self._told)
         return coverage.union(shown, self.authored)
 

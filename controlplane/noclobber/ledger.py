@@ -105,7 +105,8 @@ class Command:
     agent: bool = False
     ended: bool = False
     failed: bool = False
-    limit: int = 0
+    limit: int = 0  # bytes of a turn's output that are shown; 0: as configured
+    turns: list[int] = field(default_factory=list)  # where somebody typed: offsets
     started: float | None = None  # of its process, as processes.started has it
     text: list[tuple[int, bytes]] = field(default_factory=list)  # offset, deflated
     size: int = 0  # bytes of that text

@@ -7,6 +7,7 @@ by killing the daemon. Nothing here touches a descriptor, the disk or a clock.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -41,6 +42,17 @@ class Session:
     ledger: Ledger = field(default_factory=Ledger)
     attested: bool = False  # what its commands print is known: grade *shown*
     host: Host = field(default_factory=Host)
+    # By command, who forwards what it prints, while he is there.
+    pumps: weakref.WeakValueDictionary[bytes, Speaker] = field(
+        default_factory=weakref.WeakValueDictionary
+    )
+
+    def catch_up(self, command: bytes) -> None:
+        """Has what the command printed up to now told, where a pump forwards it."""
+        for ident in printed_as(command):
+            pump = self.pumps.get(ident)
+            if pump is not None and pump.catch_up:
+                pump.catch_up()
 
 
 @dataclass(eq=False)
@@ -51,6 +63,8 @@ class Speaker:
     pid: int = 0  # by the kernel's word
     session: Session | None = None
     image: Image | None = None
+    catch_up: Callable[[], None] | None = None  # of a pump: it tells what it has
+    behind: bool = False  # it was asked to, and has not answered yet
 
 
 class Live(Protocol):
@@ -149,7 +163,9 @@ class Sessions:
                 known.failed |= bool(flags & C.NC_FAILED)
             return
         session.tier = tier
-        session.attested |= bool(flags & C.NC_ATTESTED)
+        if flags & C.NC_ATTESTED:
+            session.attested = True
+            session.pumps[ident] = speaker
         session.roots += tuple(r for r in wire.words(roots) if r not in session.roots)
         session.ledger.start_command(
             Command(
@@ -230,8 +246,12 @@ class Sessions:
         command = session.ledger.commands.get(ident)
         if command is None:
             command = session.ledger.start_command(Command(ident, time))
+        if flags & C.NC_TURN:
+            command.turns.append(offset)
         if text:
             command.show(offset, text)
+        else:
+            speaker.behind = False
         command.ended |= bool(flags & C.NC_LAST)
 
 

@@ -149,7 +149,7 @@ LONG = b"".join(b"note %d of a long output\n" % n for n in range(2000))  # 50 kB
 def claude(text: bytes, failed: bool) -> Evidence:
     ledger = Ledger()
     one = ledger.start_command(command(b"one", text, ended=False))
-    one.limit = PRESETS["claude"].whole
+    one.attested, one.limit = True, PRESETS["claude"].whole
     evidence = Evidence(ledger, PRESETS["claude"])
     evidence.take_in()  # before it is known how the command ends
     one.ended, one.failed = True, failed
