@@ -346,13 +346,21 @@ main(int argc, char **argv)
         unanswered(harness, &event, socket, why);
     }
     char *programs = nc_own_directory();
-    int daemon = nc_find_daemon(programs, &socket, START_MS, why, sizeof why);
-    if (daemon >= 0) {
+    /* One that was being killed is followed by another. */
+    for (int again = 0; again < 2; again++) {
+        int daemon =
+            nc_find_daemon(programs, &socket, START_MS, why, sizeof why);
+        if (daemon < 0)
+            break;
         converse(daemon, &event, harness, programs);
+        bool hung_up = errno == ECONNRESET || errno == EPIPE;
         snprintf(why, sizeof why,
                  "the guard's daemon gives no answer (%s); "
                  "try `noclobber daemon stop`",
                  strerror(errno));
+        close(daemon);
+        if (!hung_up)
+            break;
     }
     unanswered(harness, &event, socket, why);
 }
