@@ -5,7 +5,8 @@
 #   demo      a refusal, and what passes, on a real tree
 #   test      everything that pytest runs, then `check`
 #   check     formatters, linters, types
-#   soak      the random model's test, 25 times as long (STEPS=N)
+#   soak      the random model's test, 25 times as long (STEPS=N, SEED=N)
+#   mutants   that this test finds a guard that is worse in one place
 #   sanitize  the launcher's and the shim's tests against an ASan and UBSan build
 #   bench     measured against bare (BENCH=--quick: in under a minute)
 #   clean     takes out what was built, and .venv
@@ -170,7 +171,7 @@ $(INSTALLED_DEV): pyproject.toml tests/setup | $(INSTALLED)
 
 # ---- What people run ---------------------------------------------------
 
-.PHONY: demo test check soak sanitize bench clean
+.PHONY: demo test check soak mutants sanitize bench clean
 demo: $(INSTALLED)
 	$(RUN) tests/demo.sh
 
@@ -216,8 +217,11 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 
 STEPS := 50000
 soak: $(INSTALLED) $(INSTALLED_DEV)
-	$(RUN) NOCLOBBER_MODEL_STEPS=$(STEPS) \
-	    python -m pytest -s tests/scenario/soak_model.py
+	$(RUN) NOCLOBBER_MODEL_STEPS=$(STEPS) $(if $(SEED),NOCLOBBER_MODEL_SEED=$(SEED)) \
+	    python -m pytest -s tests/scenario/test_model.py
+
+mutants: $(INSTALLED) $(INSTALLED_DEV)
+	$(RUN) python tests/scenario/mutants.py
 
 bench: $(INSTALLED) $(INSTALLED_DEV)
 	$(RUN) python tests/bench --json $(BUILD)/bench.json $(BENCH)

@@ -62,14 +62,15 @@ number(const struct aligner *a, const struct nc_piece *piece, int32_t *said)
     int64_t votes = 0;
     for (uint32_t slot = piece->first; slot <= nc_last(piece); slot++) {
         const struct nc_printed *printed = a->index->lines + slot;
-        int is_spoken = 0;
+        int is_spoken = 0, is_gutter = 0;
         said[slot] = -1;
         for (uint32_t n = printed->readings;
              n < printed[1].readings && said[slot] < 0; n++) {
             const struct nc_saying *reading = a->index->readings + n;
             uint32_t code = judged->local[reading->key];
             /* A number inside of a text that the file has is the text's. */
-            if (!reading->number || !code || code != judged->first[slot])
+            is_gutter |= reading->number && code == judged->first[slot];
+            if (!reading->number || !code || !is_gutter)
                 continue;
             uint32_t line = reading->number - 1;
             is_spoken = 1;
@@ -155,7 +156,7 @@ is_head(const struct aligner *a, const struct nc_piece *piece, uint32_t slot)
         return 0;
     int64_t line = (int64_t)a->judged->before[slot - 1] + 1;
     const uint8_t *text = longer_text(a, line, printed, &size);
-    return text &&
+    return text && !says(a, slot, line) &&
            !memcmp(text, a->index->pool + printed->start, printed->size);
 }
 
@@ -170,8 +171,9 @@ is_tail(const struct aligner *a, const struct nc_piece *piece, uint32_t slot)
         return 0;
     int64_t line = (int64_t)a->judged->behind[slot + 1] - 1;
     const uint8_t *text = longer_text(a, line, printed, &size);
-    return text && !memcmp(text + size - printed->size,
-                           a->index->pool + printed->start, printed->size);
+    return text && !says(a, slot, line) &&
+           !memcmp(text + size - printed->size,
+                   a->index->pool + printed->start, printed->size);
 }
 
 /* Certain places first. The first and the last line of a piece may be parts of

@@ -21,6 +21,9 @@ nc_index_place(const struct nc_index *index, uint32_t piece,
         if (start > size - body->size ||
             memcmp(content + start, text, body->size))
             continue;
+        /* Within a line, something that looks like a gutter was its text. */
+        if (*which && start && content[start - 1] != '\n')
+            continue;
         size_t left = size - (size_t)(at - content) - 1;
         if (!memmem(at + 1, left, probe, body->probe_size))
             return (int64_t)start;
@@ -30,13 +33,13 @@ nc_index_place(const struct nc_index *index, uint32_t piece,
 
 int64_t
 nc_index_glued(const struct nc_index *index, uint32_t from, uint32_t behind,
-               const uint8_t *text, size_t size)
+               const uint8_t *text, size_t size, int is_end)
 {
     for (uint32_t slot = from; slot < behind; slot++) {
         const struct nc_printed *line = index->lines + slot;
         const uint8_t *printed = index->pool + line->start;
         if (line->size >= size &&
-            (!memcmp(printed, text, size) ||
+            ((!is_end && !memcmp(printed, text, size)) ||
              !memcmp(printed + line->size - size, text, size)))
             return slot;
     }

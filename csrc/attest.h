@@ -140,9 +140,10 @@ int64_t nc_index_place(const struct nc_index *index, uint32_t piece,
                        const uint8_t *content, size_t size, uint32_t *body);
 
 /* The first of the piece's slots from `from` on (up to `behind`) whose line
- * begins or ends with `text`; -1: none. */
+ * begins or ends with `text` (is_end: ends with it); -1: none. */
 int64_t nc_index_glued(const struct nc_index *index, uint32_t from,
-                       uint32_t behind, const uint8_t *text, size_t size);
+                       uint32_t behind, const uint8_t *text, size_t size,
+                       int is_end);
 
 /* A line that was not seen whole beside a run of lines that were, and the
  * printed line beside that run. `step` is 1 behind the run, -1 before it. */

@@ -158,8 +158,11 @@ class Write(NamedTuple):
 
     def within(self, other: Write) -> bool:
         """Whether it took place while the other writer had the file open: a
-        program into which a shell's group was redirected."""
-        return self.ctime > other.began or (self.ctime == other.began and not self.begins)
+        program into which a shell's group was redirected. Within one tick of
+        the clock only what the other found when it opened the file tells."""
+        if self.ctime == other.began:
+            return not self.begins and self.stamp != other.opened
+        return self.ctime > other.began
 
 
 class Replaced(NamedTuple):

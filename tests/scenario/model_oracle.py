@@ -1,4 +1,4 @@
-"""The oracle of soak_model.py: what a session surely knows of a file's bytes,
+"""The oracle of test_model.py: what a session surely knows of a file's bytes,
 and what it cannot know.
 
 It is told what was printed to the session, byte for byte, and what the session

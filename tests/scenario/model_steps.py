@@ -1,4 +1,4 @@
-"""What a session does in soak_model.py: one shell text for each step, with
+"""What a session does in test_model.py: one shell text for each step, with
 what it must print, and what it must do to the world.
 
 Steps that no rule may refuse (views, edits, appends, transforms, copies,

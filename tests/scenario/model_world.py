@@ -1,7 +1,7 @@
-"""The tree of soak_model.py as it should be, and what may happen to it.
+"""The tree of test_model.py as it should be, and what may happen to it.
 
 It says what stands where, who wrote it, and what must become of a voiced
-replacement; model_steps.py changes it, and soak_model.py holds it against the
+replacement; model_steps.py changes it, and test_model.py holds it against the
 disk.
 """
 

@@ -93,3 +93,15 @@ def test_a_number_in_the_middle_hands_on_no_file(guard: Any) -> None:
     (guard.tree / "f").write_text(FILE)
     assert guard.shell("wc -l f | sed s/f// | tr a b | cat > t; mv t f").returncode != 0
     assert (guard.tree / "f").read_text() == FILE
+
+
+def test_what_sort_moved_about_is_known_nowhere(guard: Any) -> None:
+    """sort opens its output without emptying it, and shortens it later: the
+    bytes where the session's own lines had stood went on as the session's."""
+    (guard.tree / "f").write_text("a line that was not shown\n")
+    assert guard.shell("printf 'A 1\nA 2\nA 3\n' >> f; sort -o f f").returncode == 0
+    held = "A 1\nA 2\nA 3\na line that was not shown\n"
+    assert (guard.tree / "f").read_text() == held
+    assert guard.shell("truncate -s 15 f").returncode != 0
+    assert guard.denied() == [str(guard.tree / "f")]
+    assert (guard.tree / "f").read_text() == held

@@ -137,8 +137,20 @@ def test_output_glued_to_a_first_line() -> None:
     assert seen(FILE, [b"no newline" + FILE]) == whole(FILE)
 
 
+def test_a_line_that_begins_as_a_short_file_does_is_not_the_file() -> None:
+    assert seen(b" \n", [b"    pass\n"]) == seen(b" ", [b"    pass\n"]) == []
+    assert seen(b"5\n", [b"5 files changed\n"]) == []
+    assert seen(b"5\n", [b"version 5\n"]) == [(0, 2)]
+    assert seen(b"5", [b"5README.md\n"]) == [(0, 1)]
+
+
 def test_a_newline_taken_off_by_a_substitution_is_no_loss() -> None:
     assert seen(FILE, [FILE.rstrip(b"\n")]) == whole(FILE)
+
+
+def test_blanks_alone_vouch_for_no_part_of_a_line() -> None:
+    assert seen(b"    pass\n", [b" ", b"  ", b" "]) == []
+    assert seen(b"a\n  ", [b"  ", b"a\n"]) == [(0, 4)]
 
 
 def test_cut_lines_vouch_for_what_was_printed_of_them() -> None:
@@ -217,6 +229,21 @@ def test_nl_leaves_blank_lines_without_a_number() -> None:
         number += bool(line)
         made.append(b"%6d\t%s\n" % (number, line) if line else b"       \n")
     assert seen(SOURCE, [b"".join(made)]) == whole(SOURCE)
+
+
+def test_a_number_tells_which_of_two_texts_a_line_says() -> None:
+    for content in (b"\n \n", b" \n\n", b"x\n x\n  x\n"):
+        assert seen(content, [dressed("Read L", content.splitlines())]) == whole(content)
+
+
+def test_a_text_with_a_gutter_of_its_own_is_told_from_its_end() -> None:
+    content = b"a:b-3-c\nd\nd\nand so on for a while\n"
+    assert seen(content, [dressed("grep -H", content.splitlines())]) == whole(content)
+
+
+def test_what_only_looks_like_an_escape_was_printed_too() -> None:
+    for content in (b"\x1b", b"\n\x00\x1b", b"a\n\x1b[1", b"a\x1b[1\nb\n", b"\x1b[31mred\x1b[m\n"):
+        assert seen(content, [content]) == whole(content)
 
 
 def test_numbers_of_a_tail_are_not_the_files() -> None:

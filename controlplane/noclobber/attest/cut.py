@@ -150,17 +150,19 @@ class Parts:
         """A one-line file glued to what was printed before or after it."""
         if self._found.count != 1 or self._found.size > _ONE_LINE or self._found.is_owned(0):
             return
-        _, text, end = self._body(0)
-        if not text:
+        start, text, end = self._body(0)
+        if not text.strip():
             return
+        is_short = len(text) < _GLUED
+        is_end = is_short and start + len(text) < end  # nothing follows on its line
         for piece in self._pieces:
-            behind = piece.first + 1 if len(text) < _GLUED else piece.last + 1
-            slot = self._index.glued(piece.first, behind, text)
+            behind = piece.first + 1 if is_short else piece.last + 1
+            slot = self._index.glued(piece.first, behind, text, is_end)
             while slot >= 0:
                 if self._room(piece, slot) >= len(text):
                     self._give(slot, 0, end, len(text))
                     return
-                slot = self._index.glued(slot + 1, behind, text)
+                slot = self._index.glued(slot + 1, behind, text, is_end)
 
     def _wide(self) -> None:
         """Parts of very long lines, found by blocks (csrc/attest-blocks.c)."""
@@ -203,6 +205,8 @@ class Parts:
             left = rest
 
     def _is_free(self, end: _End) -> bool:
+        if not end.text.strip(b" \t"):  # indentation alone is anybody's
+            return False
         return not any(s in self._spent or self._found.is_used(s) for s in end.slots)
 
     def _fill(self, holes: list[Range], end: _End) -> bool:

@@ -14,5 +14,10 @@ _ESCAPE = re.compile(
 
 
 def uncoloured(piece: bytes) -> bytes:
-    """The text without terminal escapes."""
-    return _ESCAPE.sub(b"", piece) if b"\x1b" in piece else piece
+    """The text without terminal escapes. Of a last line that holds nothing
+    else they stay: the lines of both are the same."""
+    if b"\x1b" not in piece:
+        return piece
+    plain = _ESCAPE.sub(b"", piece)
+    last = piece[piece.rfind(b"\n") + 1 :]
+    return plain + last if last and plain[-1:] in (b"", b"\n") else plain

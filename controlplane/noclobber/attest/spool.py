@@ -108,9 +108,10 @@ class Index:
         body = self.native.pieces[piece.number].bodies[which[0]]
         return start, start + body.size
 
-    def glued(self, first: int, behind: int, text: bytes) -> int:
-        """The first of these slots whose line begins or ends with the text; -1."""
-        slot: int = C.nc_index_glued(self.native, first, behind, text, len(text))
+    def glued(self, first: int, behind: int, text: bytes, is_end: bool) -> int:
+        """The first of these slots whose line begins or ends with the text
+        (`is_end`: ends with it); -1."""
+        slot: int = C.nc_index_glued(self.native, first, behind, text, len(text), is_end)
         return slot
 
     def _note_heads(self, piece: Piece) -> None:

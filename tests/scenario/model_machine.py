@@ -1,13 +1,8 @@
-"""Random work by two sessions, each verdict judged by an oracle of its own.
+"""The machine of test_model.py: one tree, two sessions, random work.
 
-Real commands over real files: views, edits, appends, transforms, other
-people's changes and replacements. After each command the disk, the output and
-the receipts must be what the model says: nothing that was not seen is lost
-without a refusal, nothing that was seen whole is refused, what goes without
-having been seen was kept, and no other command notices the guard.
-
-$NOCLOBBER_MODEL_STEPS (default 2,000) says how many steps: `make soak`. A run
-of the default length is the same each time, a longer one is not.
+It draws what is done next, has model_steps.py make it, runs it, and holds the
+disk, the output and the receipts against the model (model_world.py) and the
+oracle (model_oracle.py). What it did is kept as a script for people.
 """
 
 from __future__ import annotations
@@ -17,16 +12,15 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
-from hypothesis import HealthCheck, note, settings
+import model_steps as steps
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
+from hypothesis.control import current_build_context
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -34,19 +28,15 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import model_steps as steps
 from model_oracle import GRAM, Chunk, Knowledge
+from model_script import Script
 from model_world import EITHER, MUST_ALLOW, MUST_DENY, NAMES, World
 
-STEPS = 2000
-WANTED = int(os.environ.get("NOCLOBBER_MODEL_STEPS", STEPS))
-RULES = 16  # of one example
-STEPS_OF_RULES = 35  # steps that these come to, as measured
 TICK = 0.01  # seconds in which the clock of file times surely moves on
 PIECE = 14_000  # bytes that one view of `see_whole` prints at the most
+RULES = 16  # of one example
+STEPS_OF_RULES = 20  # steps that these come to, at the least
+SHRINKING = 60  # seconds in which a failure is made smaller
 SESSIONS = ("A", "B")
 
 number = st.integers(0, 1 << 20)
@@ -66,23 +56,27 @@ class Work(RuleBasedStateMachine):
 
     guard: ClassVar[Any]
     examples: ClassVar[Any] = itertools.count()
+    wanted: ClassVar[int]  # steps
     taken: ClassVar[int] = 0  # steps, over all examples
-    failed: ClassVar[list[str]] = []  # the story of the first failure
+    failed: ClassVar[Script | None] = None  # the last failure: the smallest
+    first_failed: ClassVar[float] = 0.0
     verdicts: ClassVar[Counter[str]] = Counter()  # what the oracle said
 
     @initialize(files=st.lists(kind_of_file, min_size=1, max_size=3), git=st.integers(0, 3))
     def start(self, files: list[tuple[int, int]], git: int) -> None:
+        self.world = World(sessions={name: Knowledge() for name in SESSIONS})
+        if not self.goes_on():
+            return  # no file, and so nothing to do
         self.ident = next(self.examples)
-        self.story: list[str] = []
+        self.script = Script()
         self.tree = self.guard.home / f"tree{self.ident}"
         self.tree.mkdir()
         self.receipts = self.guard.home / "state" / "noclobber" / "receipts.jsonl"
         self.offset = self.receipts.stat().st_size if self.receipts.exists() else 0
-        self.world = World(sessions={name: Knowledge() for name in SESSIONS})
         for name, (count, style) in zip(NAMES, files, strict=False):
             self.world.change(name, self.world.text(count, style), "")
             self.put(name)
-            self.say(f"setup: {name} has {count} lines of style {style}")
+            self.script.put(name, self.world.content(name))
         if git:
             self.world.committed = {
                 name: self.world.content(name)
@@ -111,19 +105,24 @@ class Work(RuleBasedStateMachine):
                 self.meddle(*what)
         self.run(who, [steps.replace(self.world, who, name, x, y)])
 
-    @rule(who=session, at=number, count=number, x=number, y=number)
-    def delete_and_create(self, who: str, at: int, count: int, x: int, y: int) -> None:
-        if name := self.pick(at):
-            gone = steps.delete(self.world, who, name, 0, 0)
-            if count % 2:
-                self.run(who, [gone, steps.replace(self.world, who, name, x, y)])
-            else:
-                self.run(who, [gone])
-                self.run(who, [steps.replace(self.world, who, name, x, y)])
+    @rule(who=session, at=number, first=st.none() | view, count=number, x=number, y=number)
+    def delete_and_create(self, who: str, at: int, first: Any, count: int, x: int, y: int) -> None:
+        if not (name := self.pick(at)):
+            return
+        if first:
+            make, _, *numbers = first
+            self.act(who, [(make, at, *numbers)], None)
+        gone = steps.delete(self.world, who, name, 0, 0)
+        if count % 2:
+            self.run(who, [gone, steps.replace(self.world, who, name, x, y)])
+        else:
+            self.run(who, [gone])
+            self.run(who, [steps.replace(self.world, who, name, x, y)])
 
     @rule(who=session, at=number, x=number, y=number)
     def write_somewhere(self, who: str, at: int, x: int, y: int) -> None:
-        self.run(who, [steps.replace(self.world, who, NAMES[at % len(NAMES)], x, y)])
+        if hasattr(self, "tree"):
+            self.run(who, [steps.replace(self.world, who, NAMES[at % len(NAMES)], x, y)])
 
     @rule(change=outside)
     def meddle_once(self, change: Any) -> None:
@@ -131,7 +130,7 @@ class Work(RuleBasedStateMachine):
 
     @invariant()
     def disk_is_as_it_should_be(self) -> None:
-        if not hasattr(self, "world"):
+        if not hasattr(self, "tree"):
             return
         found = {p.name: p.read_bytes() for p in self.tree.iterdir() if p.name != ".git"}
         assert found.keys() == self.world.files.keys()
@@ -143,6 +142,13 @@ class Work(RuleBasedStateMachine):
             shutil.rmtree(self.tree)
 
     # What the rules are made of.
+
+    def goes_on(self) -> bool:
+        """Whether there are steps left to take, or a failure is to be made smaller."""
+        if not self.failed:
+            return self.taken < self.wanted
+        spent = time.monotonic() - self.first_failed
+        return spent < SHRINKING or current_build_context().is_final
 
     def pick(self, at: int) -> str:
         present = self.world.present
@@ -180,12 +186,13 @@ class Work(RuleBasedStateMachine):
         except AssertionError:
             # An inode number that was used again, a clock: when hypothesis
             # tries once more, it may go well.
-            Work.failed = Work.failed or list(self.story)
+            Work.failed = self.script
+            Work.first_failed = Work.first_failed or time.monotonic()
             raise
 
     def run_and_look(self, who: str, made: list[steps.Step]) -> None:
         text = "\n".join(step.text for step in made)
-        self.say(f"{who}: {text if len(text) < 600 else text[:400] + ' ... ' + text[-100:]}")
+        self.script.run(who, text)
         Work.taken += len(made)
         command = ["bash", "-c", text]
         launcher = self.guard.command(*command, session=f"{who}{self.ident}")
@@ -224,16 +231,12 @@ class Work(RuleBasedStateMachine):
                 assert old in snapshots, f"not seen, gone and not kept: {old[:200]!r}"
         self.disk_is_as_it_should_be()
 
-    def say(self, text: str) -> None:
-        self.story.append(text)
-        note(text)
-
     def settle(self, who: str, end: steps.Replacement, kept: list[bytes]) -> bool:
         """Whether the replacement was refused; changes the world with it."""
         world, path = self.world, self.tree / end.name
         found = path.read_bytes() if path.exists() else None
         refused = found != end.content
-        self.say(f"   {end.verdict}: {'refused' if refused else 'let through'}")
+        self.script.remark(f"{end.verdict}: {'refused' if refused else 'let through'}")
         Work.verdicts[end.verdict] += 1
         if not refused:
             assert end.verdict != MUST_DENY, f"unseen lines of {end.name} were lost"
@@ -265,7 +268,7 @@ class Work(RuleBasedStateMachine):
         if not (name := self.pick(at)):
             return
         Work.taken += 1
-        self.say(f"outside: {how} {name} {x}")
+        self.script.wait(TICK)
         time.sleep(TICK)
         world, path = self.world, self.tree / name
         content = world.content(name)
@@ -273,10 +276,12 @@ class Work(RuleBasedStateMachine):
         world.past.append((name, content))
         if how == "touch" or not lines:
             os.utime(path)
+            self.script.outside(f"touch {name}")
             world.touch(name, "")
             return
         if how == "delete":
             path.unlink()
+            self.script.outside(f"rm {name}")
             world.take(name, "")
             return
         new = f"foreign {world.token()}\n".encode()
@@ -299,7 +304,9 @@ class Work(RuleBasedStateMachine):
         self.put(name, anew=how == "rename")
         # Of a session's own file nobody can tell this from a change of mode: it
         # is let go, and kept.
-        if how == "same size" and not own:
+        keeps_time = how == "same size" and not own
+        self.script.put(name, content, anew=how == "rename", keeps_time=keeps_time)
+        if keeps_time:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def put(self, name: str, *, anew: bool = False) -> None:
@@ -316,6 +323,7 @@ class Work(RuleBasedStateMachine):
         who = {"GIT_AUTHOR_NAME": "n", "GIT_AUTHOR_EMAIL": "n@example.org"}
         who |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in who.items()}
         env = self.guard.env | who | {"GIT_CONFIG_NOSYSTEM": "1"}
+        self.script.outside(text)
         done = self.guard.bare("bash", "-c", text, cwd=self.tree, env=env)
         assert done.returncode == 0, done.stderr
 
@@ -333,28 +341,17 @@ class Work(RuleBasedStateMachine):
         return path.read_bytes()
 
 
-@pytest.fixture(scope="module")
-def work(shared_guard: Any) -> type[Work]:
-    Work.guard = shared_guard
-    return Work
-
-
-def test_nothing_unseen_is_lost_and_nothing_seen_is_refused(work: type[Work]) -> None:
-    wanted = settings(
-        max_examples=max(WANTED // STEPS_OF_RULES, 1),
+def drive(guard: Any, wanted: int, chosen: int, *, shrinks: bool = True) -> type[Work]:
+    """Takes that many steps, the choice of which follows from a number. What
+    failed is raised; `Work.failed` is its script then."""
+    Work.guard, Work.wanted = guard, wanted
+    chosen_settings = settings(
+        max_examples=max(wanted // STEPS_OF_RULES, 1),
         stateful_step_count=RULES,
         deadline=None,
-        derandomize=WANTED == STEPS,
         database=None,
-        print_blob=True,
+        phases=[Phase.generate, *([Phase.shrink] if shrinks else [])],
         suppress_health_check=list(HealthCheck),
     )
-    try:
-        run_state_machine_as_test(work, settings=wanted)
-    except BaseException:
-        print("The first failure:", *work.failed, sep="\n")
-        raise
-    print(f"{work.taken} steps; verdicts:", dict(work.verdicts))
-    assert work.taken > WANTED // 2
-    # Where nearly everything is left open, nothing is tested.
-    assert work.verdicts[EITHER] * 2 < work.verdicts.total()
+    run_state_machine_as_test(seed(chosen)(Work), settings=chosen_settings)
+    return Work
