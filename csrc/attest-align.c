@@ -172,8 +172,8 @@ is_tail(const struct aligner *a, const struct nc_piece *piece, uint32_t slot)
     int64_t line = (int64_t)a->judged->behind[slot + 1] - 1;
     const uint8_t *text = longer_text(a, line, printed, &size);
     return text && !says(a, slot, line) &&
-           !memcmp(text + size - printed->size,
-                   a->index->pool + printed->start, printed->size);
+           !memcmp(text + size - printed->size, a->index->pool + printed->start,
+                   printed->size);
 }
 
 /* Certain places first. The first and the last line of a piece may be parts of
