@@ -15,45 +15,49 @@ from noclobber.coverage import Coverage
 from noclobber.harness.events import Change
 from noclobber.pages import encoded
 
+_NEWLINE = ord("\n")
 NAMED_LINES = 20  # of the places where a text stands
 
 
 class Made(NamedTuple):
-    """A file after changes: what of it is known, and what the changes put
-    there."""
+    """A file after changes: what of it is known, what the changes put there,
+    and the byte behind the last one."""
 
     content: bytes
-    known: Coverage
-    written: Coverage
+    known: Coverage = coverage.NOTHING
+    written: Coverage = coverage.NOTHING
+    at: int = 0
 
 
 def ambiguous(content: bytes, changes: Iterable[Change]) -> list[int]:
     """The lines (from 1) where the first text that names no place stands; none
     where every one names its own."""
+    now = Made(content)
     for change in changes:
-        found = _places(content, change)
-        if len(found) > 1 and not change.every:
-            return _lines(content, found)
-        content = _after(Made(content, (), ()), change).content
+        found = _places(now, change)
+        if len(found) > 1 and not change.every and not change.under:
+            return _lines(now.content, found)
+        now = _after(now, change)
     return []
 
 
 def made(content: bytes, known: Coverage, changes: Iterable[Change]) -> Made:
     """What becomes of a file of which `known` is known. What a change puts
     there is the agent's own text."""
-    found = Made(content, known, coverage.NOTHING)
+    now = Made(content, known)
     for change in changes:
-        found = _after(found, change)
-    return found
+        now = _after(now, change)
+    return now
 
 
 def undone(content: bytes, changes: list[Change]) -> bytes | None:
     """What a file held before the changes; None where nobody can tell."""
     for change in reversed(changes):
-        back = Change(change.new, change.old)
-        if not change.new or len(_places(content, back)) != 1:
+        now = Made(content)
+        back = Change(change.new, change.old, lines=change.lines)
+        if not change.new or len(_places(now, back)) != 1:
             return None
-        content = _after(Made(content, (), ()), back).content
+        content = _after(now, back).content
     return content
 
 
@@ -84,14 +88,29 @@ def _pair(content: bytes, change: Change) -> tuple[bytes, bytes]:
     return olds[0], news[0]
 
 
-def _places(content: bytes, change: Change) -> list[int]:
-    old, _ = _pair(content, change)
+def _places(now: Made, change: Change) -> list[int]:
+    """Where the old text stands, from where it is looked for on."""
+    old, _ = _pair(now.content, change)
+    start = _below(now, encoded(change.under)) if change.lines else 0
     found: list[int] = []
-    at = content.find(old) if old else -1
+    at = now.content.find(old, start) if old else -1
     while at >= 0:
-        found.append(at)
-        at = content.find(old, at + len(old))
+        if not change.lines or not at or now.content[at - 1] == _NEWLINE:
+            found.append(at)
+            at += len(old) - 1
+        at = now.content.find(old, at + 1)
     return found
+
+
+def _below(now: Made, line: bytes) -> int:
+    """The byte where the next such line begins, whatever its indentation."""
+    at = now.at
+    while line and at < len(now.content):
+        end = now.content.find(b"\n", at) + 1 or len(now.content)
+        if now.content[at:end].strip() == line:
+            return at
+        at = end
+    return now.at
 
 
 def _lines(content: bytes, places: list[int]) -> list[int]:
@@ -105,7 +124,7 @@ def _lines(content: bytes, places: list[int]) -> list[int]:
 
 def _after(was: Made, change: Change) -> Made:
     old, new = _pair(was.content, change)
-    places = _places(was.content, change)
+    places = _places(was, change)
     if not change.every:
         places = places[:1]
     if not places:
@@ -113,7 +132,7 @@ def _after(was: Made, change: Change) -> Made:
     pieces: list[bytes] = []
     known: list[tuple[int, int]] = []
     written: list[tuple[int, int]] = []
-    at = size = 0  # in the old content, in the new one
+    at = size = last = 0  # in the old content, in the new one
     for place in [*places, len(was.content)]:
         pieces.append(was.content[at:place])
         for ranges, moved in ((was.known, known), (was.written, written)):
@@ -127,5 +146,5 @@ def _after(was: Made, change: Change) -> Made:
             pieces.append(new)
             for moved in (known, written):
                 moved.append((size, size + len(new)))
-            size += len(new)
-    return Made(b"".join(pieces), coverage.normal(known), coverage.normal(written))
+            last = size = size + len(new)
+    return Made(b"".join(pieces), coverage.normal(known), coverage.normal(written), last)

@@ -73,12 +73,12 @@ class Crediting:
     def edited(self, scene: Scene, path: bytes, act: Edited) -> Looking:
         """The agent's changes: what it knew of the file it knows still, and
         what it put there."""
+        if len(act.changes) == 1 and not act.changes[0].old:
+            return (yield from self.wrote(scene, path, Wrote(act.path, act.changes[0].new)))
         handed = yield path
         content = _content(handed)
         if handed.fd is None or content is None:
             return ""
-        if self._is_new(act):
-            return (yield from self.wrote(scene, path, Wrote(path.decode(), act.changes[0].new)))
         before = self._changing.end(scene.session.id, handed.path)
         if before is None:
             before = self._before(scene, content, act)
@@ -92,9 +92,6 @@ class Crediting:
         touched = coverage.intersect(_lines(content, made.written), made.known)
         self._seen(scene, handed, made.known, [(s, content[s:e]) for s, e in touched])
         return ""
-
-    def _is_new(self, act: Edited) -> bool:
-        return len(act.changes) == 1 and not act.changes[0].old
 
     def _before(self, scene: Scene, content: bytes, act: Edited) -> Opened | None:
         """What it was, where nobody said so beforehand."""

@@ -91,7 +91,7 @@ def test_a_stub_in_place_of_a_second_page_adds_nothing_and_takes_nothing(claude,
     b"\xef\xbb\xbf" + OLD.replace("\n", "\r\n").encode(),
     OLD.removesuffix("\n").encode(),
     ("\n" * 5 + OLD).encode(),
-])  # fmt: skip
+], ids=["CRLF", "BOM", "both", "no newline", "blank lines"])  # fmt: skip
 def test_other_line_ends_and_marks_are_seen_through(claude, page, content):
     page.write_bytes(content)
     claude.read(page, 1, 300)
@@ -136,7 +136,7 @@ def test_a_sub_agent_may_write_anew_what_its_shell_wrote(claude, shell, guard):
     ("PostCompact", {"trigger": "auto", "compact_summary": "..."}),
     ("SessionStart", {"source": "compact"}),
     ("SessionStart", {"source": "clear"}),
-])  # fmt: skip
+], ids=["compact", "start", "clear"])  # fmt: skip
 def test_what_was_compacted_away_is_unseen(claude, page, guard, event):
     mine = guard.tree / "mine"
     assert claude.write(mine, "my own\n") == ""
@@ -275,7 +275,7 @@ def test_an_edit_passes_and_what_was_not_known_is_not_known_after_it(claude, pag
 def test_what_was_known_before_an_edit_is_known_after_it(claude, page):
     claude.read(page)
     assert claude.edit(page, "line 300 of", "line three hundred of") == ""
-    assert claude.edit(page, "the old", "an old", every=True) == ""
+    assert claude.edit_every(page, "the old", "an old") == ""
     assert claude.may_write(page) == ""
 
 
@@ -297,7 +297,7 @@ def test_a_text_that_stands_there_twice_names_no_place(claude, guard):
     reason = claude.edit(path, "x = 1\n", "x = 2\n")
     assert "stands there 2 times, at lines 2, 4." in reason and "replace_all" in reason
     assert claude.edit(path, "b\nx = 1\n", "b\nx = 2\n") == ""
-    assert claude.edit(path, "x =", "y =", every=True) == ""
+    assert claude.edit_every(path, "x =", "y =") == ""
     assert path.read_text() == "a\ny = 1\nb\ny = 2\nc\n"
     assert [(r["op"], r["verdict"]) for r in guard.receipts()][:1] == [("edit", "deny")]
 

@@ -105,7 +105,8 @@ def test_an_event_of_ten_megabytes(harness, page):
     assert harness.refusal(harness.send(harness.asks(page)))
     page.write_text(text)
     harness.send(harness.shows(page, text))
-    assert not harness.refusal(harness.send(harness.asks(page)))
+    # Codex reads by its shell, of which the model sees less.
+    assert bool(harness.refusal(harness.send(harness.asks(page)))) == (harness.name == "codex")
 
 
 def test_a_harness_that_nobody_knows(guard):

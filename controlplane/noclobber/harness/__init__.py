@@ -9,7 +9,12 @@ No adapter ever answers "allow": that would skip the person's own permission
 prompt. Where there is nothing to object to there is nothing to say.
 """
 
-from noclobber.harness import claude
+from noclobber.harness import claude, codex, cursor, gemini
 from noclobber.harness.events import Adapter
 
-ADAPTERS: dict[str, Adapter] = {"claude": claude.ADAPTER}
+ADAPTERS: dict[str, Adapter] = {
+    "claude": claude.ADAPTER,
+    "codex": codex.ADAPTER,
+    "cursor": cursor.ADAPTER,
+    "gemini": gemini.ADAPTER,
+}

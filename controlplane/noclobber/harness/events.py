@@ -12,11 +12,14 @@ Json = dict[str, Any]
 
 
 class Change(NamedTuple):
-    """One text that takes another's place in a file, or all its places."""
+    """One text that takes another's place in a file, or `every` one of its
+    places. Of `lines` the next place counts, below the line `under`."""
 
     old: str
     new: str
     every: bool = False
+    lines: bool = False
+    under: str = ""
 
 
 class Asks(NamedTuple):
