@@ -1,24 +1,40 @@
 """What a harness's tool showed to the agent and what it wrote for it, told
 when it has: held against the file's bytes, never taken on trust.
+
+A harness does not wait while it is worked out: every method takes what it needs
+of the file and returns the rest of its work.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from noclobber import changes, coverage, pages, telling
+from noclobber.coverage import Coverage
 from noclobber.files import content_of, version
 from noclobber.harness.events import Edited, Page, Printed, Wrote
 from noclobber.pages import encoded
-from noclobber.scene import Changing, Handed, Looking, Opened, Scene
+from noclobber.scene import Changing, Handed, Opened, Scene
 from noclobber.telling import PIECE, Telling
+from noclobber.wire import Version
 
 if TYPE_CHECKING:
     from noclobber.guard import Guard
 
 SHELL = b"raw-"  # how the launcher names commands whose output it does not carry
+
+
+Credit = Generator[bytes, Handed, Callable[[], None]]
+
+
+class File(NamedTuple):
+    """What a file held when it was looked at."""
+
+    path: bytes
+    held: Version
+    content: bytes
 
 
 class Crediting:
@@ -29,16 +45,10 @@ class Crediting:
         self._telling = telling
         self._changing = changing
 
-    def page(self, scene: Scene, path: bytes, act: Page) -> Looking:
+    def page(self, scene: Scene, path: bytes, act: Page) -> Credit:
         """Lines of a file."""
-        handed = yield path
-        content = _content(handed)
-        if handed.fd is None or content is None:
-            return ""
-        known = pages.matched(content, act.text, act.first)
-        if known:
-            self._seen(scene, handed, known, [(s, content[s:e]) for s, e in known])
-        return ""
+        file = _look((yield path))
+        return lambda: self._page(scene, file, act) if file else None
 
     def printed(self, scene: Scene, act: Printed) -> None:
         """What a command printed: of the last one that the session's shells
@@ -52,46 +62,49 @@ class Crediting:
             source = scene.source()._replace(command=ident)
             self._telling.say(*_pieces(source, pieces))
 
-    def wrote(self, scene: Scene, path: bytes, act: Wrote) -> Looking:
+    def wrote(self, scene: Scene, path: bytes, act: Wrote) -> Credit:
         """The agent's text, as a whole file."""
-        handed = yield path
-        content = _content(handed)
-        if handed.fd is None or content is None:
-            return ""
-        source = scene.source(handed.path)
-        records: list[bytes] = []
-        if content and pages.is_written(content, act.text):
-            held = version(os.fstat(handed.fd))
-            records = [telling.hello(source, scene.harness), telling.wrote(held, handed.path)]
-            if len(content) <= PIECE:  # for what is changed behind its back
-                records += telling.shown(source, content)
-        else:
-            records += telling.shown(source, encoded(act.text))
-        self._telling.whole(source, *records)
-        return ""
+        file = _look((yield path))
+        return lambda: self._wrote(scene, file, act.text) if file else None
 
-    def edited(self, scene: Scene, path: bytes, act: Edited) -> Looking:
+    def edited(self, scene: Scene, path: bytes, act: Edited) -> Credit:
         """The agent's changes: what it knew of the file it knows still, and
         what it put there."""
+        file = _look((yield path))
+        return lambda: self._edited(scene, file, act) if file else None
+
+    def _page(self, scene: Scene, file: File, act: Page) -> None:
+        known = pages.matched(file.content, act.text, act.first)
+        if known:
+            self._seen(scene, file, known, known)
+
+    def _wrote(self, scene: Scene, file: File, text: str) -> None:
+        source = scene.source(file.path)
+        records: list[bytes] = []
+        if file.content and pages.is_written(file.content, text):
+            records = [telling.hello(source, scene.harness), telling.wrote(file.held, file.path)]
+            if len(file.content) <= PIECE:  # for what is changed behind its back
+                records += telling.shown(source, file.content)
+        else:
+            records += telling.shown(source, encoded(text))
+        self._telling.whole(source, *records)
+
+    def _edited(self, scene: Scene, file: File, act: Edited) -> None:
+        before = self._changing.end(scene.session.id, file.path)
         if len(act.changes) == 1 and not act.changes[0].old:
-            return (yield from self.wrote(scene, path, Wrote(act.path, act.changes[0].new)))
-        handed = yield path
-        content = _content(handed)
-        if handed.fd is None or content is None:
-            return ""
-        before = self._changing.end(scene.session.id, handed.path)
+            self._wrote(scene, file, act.changes[0].new)
+            return
         if before is None:
-            before = self._before(scene, content, act)
+            before = self._before(scene, file.content, act)
         made = changes.made(before.content, before.known, act.changes) if before else None
-        if made is None or made.content != content:
+        if made is None or made.content != file.content:
             # Something else changed it, too.
-            source = scene.source(handed.path)
+            source = scene.source(file.path)
             texts = [encoded(change.new) for change in act.changes]
             self._telling.whole(source, *_pieces(source, texts))
-            return ""
-        touched = coverage.intersect(_lines(content, made.written), made.known)
-        self._seen(scene, handed, made.known, [(s, content[s:e]) for s, e in touched])
-        return ""
+            return
+        touched = coverage.intersect(_lines(file.content, made.written), made.known)
+        self._seen(scene, file, made.known, touched)
 
     def _before(self, scene: Scene, content: bytes, act: Edited) -> Opened | None:
         """What it was, where nobody said so beforehand."""
@@ -100,21 +113,13 @@ class Crediting:
             return None
         return Opened(old, self._guard.guarded(scene.session).evidence.shown(old))
 
-    def _seen(
-        self,
-        scene: Scene,
-        handed: Handed,
-        known: coverage.Coverage,
-        texts: Iterable[tuple[int, bytes]],
-    ) -> None:
-        """Those bytes of the file as it is now, and these texts for when it is
-        changed."""
-        assert handed.fd is not None
-        source = scene.source(handed.path)
-        records = [telling.hello(source, scene.harness)]
-        records += telling.read(version(os.fstat(handed.fd)), known)
-        for at, text in texts:
-            records += telling.shown(source, text, at)
+    def _seen(self, scene: Scene, file: File, known: Coverage, told: Coverage) -> None:
+        """`known` of the file as it is now, and the text of `told` for when it
+        is changed."""
+        source = scene.source(file.path)
+        records = [telling.hello(source, scene.harness), *telling.read(file.held, known)]
+        for start, end in told:
+            records += telling.shown(source, file.content[start:end], start)
         self._telling.whole(source, *records)
 
     def _last_command(self, scene: Scene) -> bytes:
@@ -128,8 +133,13 @@ class Crediting:
         return b""
 
 
-def _content(handed: Handed) -> bytes | None:
-    return None if handed.fd is None else content_of(handed.fd, os.fstat(handed.fd).st_size)
+def _look(handed: Handed) -> File | None:
+    """The file as it is; None where there is none to look at."""
+    if handed.fd is None:
+        return None
+    stat = os.fstat(handed.fd)
+    content = content_of(handed.fd, stat.st_size)
+    return None if content is None else File(handed.path, version(stat), content)
 
 
 def _pieces(source: telling.Source, pieces: Iterable[bytes]) -> Iterable[bytes]:
@@ -140,7 +150,7 @@ def _pieces(source: telling.Source, pieces: Iterable[bytes]) -> Iterable[bytes]:
         at += len(piece) + 1
 
 
-def _lines(content: bytes, ranges: coverage.Coverage) -> coverage.Coverage:
+def _lines(content: bytes, ranges: Coverage) -> Coverage:
     """The whole lines that hold these bytes."""
     return coverage.normal(
         (content.rfind(b"\n", 0, start) + 1, content.find(b"\n", end - 1) + 1 or len(content))

@@ -251,10 +251,13 @@ class Daemon:
             elif kind == C.NC_EXEC:
                 done = self._sender(connection)
                 self._guard.host.starts(connection.speaker, record, fds, done)
-            elif kind == C.NC_HARNESS:
-                self._send(connection, self._guard.hooks.begin(connection.speaker, record, fds))
-            elif kind == C.NC_HANDED:
-                self._send(connection, self._guard.hooks.go_on(connection.speaker, record, fds))
+            elif kind in (C.NC_HARNESS, C.NC_HANDED):
+                hooks = self._guard.hooks
+                work = hooks.begin if kind == C.NC_HARNESS else hooks.go_on
+                told = work(connection.speaker, record, fds)
+                self._send(connection, told.record)
+                for rest in told.later:
+                    rest()
             elif kind == C.NC_WHO:
                 self._send(connection, agents.answer(connection.speaker, record))
             else:

@@ -12,18 +12,18 @@ import json
 import os
 import shlex
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from noclobber import telling, wire
-from noclobber.crediting import Crediting
+from noclobber.crediting import Credit, Crediting
 from noclobber.harness import ADAPTERS
 from noclobber.harness.events import (
     Adapter,
     Answer,
     Asks,
-    Began,
     Compacted,
     Deletes,
     Edited,
@@ -76,7 +76,15 @@ class Caller(NamedTuple):
     has_variables: bool
 
 
-Work = Generator[bytes, Handed, tuple[Answer, str]]
+class Reply(NamedTuple):
+    """What the hook is sent, and what is to be done when it was: its harness
+    does not wait for that."""
+
+    record: bytes
+    later: tuple[Callable[[], None], ...] = ()
+
+
+Work = Generator[bytes, Handed, Reply]
 
 
 class Hooks:
@@ -90,7 +98,7 @@ class Hooks:
         self._crediting = Crediting(guard, self._telling, changing)
         self._working: weakref.WeakKeyDictionary[Speaker, Work] = weakref.WeakKeyDictionary()
 
-    def begin(self, speaker: Speaker, record: bytes, fds: list[int]) -> bytes:
+    def begin(self, speaker: Speaker, record: bytes, fds: list[int]) -> Reply:
         """What follows on an event (NC_HARNESS). Raises WireError."""
         flags, *sizes = wire.HARNESS.unpack_from(record)[3:]
         parts = wire.strings(record, wire.HARNESS.size, len(record), sizes)
@@ -104,7 +112,7 @@ class Hooks:
                 raise ValueError("it is no object")
         except (ValueError, RecursionError) as error:
             why = f"what came is no event of {os.fsdecode(name)}: {error}; this step goes unguarded"
-            return _hooked(adapter.trouble(why))
+            return Reply(_hooked(adapter.trouble(why)))
         caller = Caller(
             os.fsdecode(name), session, os.fsdecode(cwd), os.fsdecode(programs),
             bool(flags & C.NC_HAS_VARIABLES),
@@ -112,7 +120,7 @@ class Hooks:
         self._working[speaker] = self._work(adapter, adapter.hear(event), caller)
         return self._advance(speaker, None)
 
-    def go_on(self, speaker: Speaker, record: bytes, fds: list[int]) -> bytes:
+    def go_on(self, speaker: Speaker, record: bytes, fds: list[int]) -> Reply:
         """What follows on a file (NC_HANDED). Raises WireError."""
         if speaker not in self._working or len(fds) > 1:
             raise WireError("a file that nobody wants")
@@ -120,33 +128,37 @@ class Hooks:
         (path,) = wire.strings(record, wire.HANDED.size, len(record), [size])
         return self._advance(speaker, Handed(path, fds[0] if fds else None))
 
-    def _advance(self, speaker: Speaker, handed: Handed | None) -> bytes:
+    def _advance(self, speaker: Speaker, handed: Handed | None) -> Reply:
         work = self._working[speaker]
         try:
             path = next(work) if handed is None else work.send(handed)
         except StopIteration as done:
             del self._working[speaker]
-            return _hooked(*done.value)
-        return wire.record(C.NC_WANTED, wire.WANTED, len(path), 0, tail=path)
+            reply: Reply = done.value
+            return reply
+        return Reply(wire.record(C.NC_WANTED, wire.WANTED, len(path), 0, tail=path))
 
     def _work(self, adapter: Adapter, heard: Heard, caller: Caller) -> Work:
         if not heard.acts:
-            return adapter.quiet, ""
+            return Reply(_hooked(adapter.quiet))
         scene = self._scene(heard, caller)
+        later: list[Callable[[], None]] = []
+        variables = ""
         for act in heard.acts:
-            if isinstance(act, Began):
-                takes = adapter.takes_variables and caller.has_variables and not caller.session
-                return adapter.quiet, _variables(scene.top, caller) if takes else ""
-            if isinstance(act, Compacted):
-                if self._guard.guarded(scene.session).config.on_compact == "clear":
-                    self._guard.forget_shown(scene.session)
+            if isinstance(act, (Asks, Edits, Deletes)):
+                if message := (yield from self._judge(scene, act)):
+                    return Reply(_hooked(adapter.refuse(heard, message)))
+            elif isinstance(act, (Page, Wrote, Edited)):
+                later.append((yield from self._credit(scene, act)))
             elif isinstance(act, Printed):
-                self._crediting.printed(scene, act)
-            elif message := (yield from self._look(scene, act)):
-                return adapter.refuse(heard, message), ""
-        return adapter.quiet, ""
+                later.append(partial(self._crediting.printed, scene, act))
+            elif isinstance(act, Compacted):
+                later.append(partial(self._forget, scene))
+            elif adapter.takes_variables and caller.has_variables and not caller.session:
+                variables = _variables(scene.top, caller)
+        return Reply(_hooked(adapter.quiet, variables), tuple(later))
 
-    def _look(self, scene: Scene, act: Asks | Edits | Deletes | Page | Wrote | Edited) -> Looking:
+    def _judge(self, scene: Scene, act: Asks | Edits | Deletes) -> Looking:
         path = encoded(act.path)
         match act:
             case Asks():
@@ -155,12 +167,20 @@ class Hooks:
                 return (yield from self._judging.edit(scene, path, act))
             case Deletes():
                 return (yield from self._judging.delete(scene, path))
+
+    def _credit(self, scene: Scene, act: Page | Wrote | Edited) -> Credit:
+        path = encoded(act.path)
+        match act:
             case Page():
                 return (yield from self._crediting.page(scene, path, act))
             case Wrote():
                 return (yield from self._crediting.wrote(scene, path, act))
             case Edited():
                 return (yield from self._crediting.edited(scene, path, act))
+
+    def _forget(self, scene: Scene) -> None:
+        if self._guard.guarded(scene.session).config.on_compact == "clear":
+            self._guard.forget_shown(scene.session)
 
     def _scene(self, heard: Heard, caller: Caller) -> Scene:
         """Whose event it is. A session that is not known is opened."""

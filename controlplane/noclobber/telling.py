@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PIECE = 512 << 10  # bytes of one report
 _RANGES = 16 << 10  # of one report
+_UNCUT = (1 << 32) - 1  # bytes that are shown: the harness says what was
 
 
 class Source(NamedTuple):
@@ -50,8 +51,8 @@ class Telling:
         tier = self._guard.sessions.get(name, 0).tier if known else C.NC_WORKSPACE_WRITE
         words = name, source.command, b"", _listed(source.argv), _listed(roots)
         return wire.record(
-            C.NC_COMMAND, wire.COMMAND, pid, tier, time.time_ns(), *map(len, words), 0,
-            flags=flags | C.NC_ATTESTED, tail=b"".join(words),
+            C.NC_COMMAND, wire.COMMAND, pid, tier, time.time_ns(), *map(len, words),
+            0 if flags & C.NC_AGENT else _UNCUT, flags=flags | C.NC_ATTESTED, tail=b"".join(words),
         )  # fmt: skip
 
     def whole(self, source: Source, *records: bytes) -> None:

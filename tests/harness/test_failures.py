@@ -106,7 +106,8 @@ def test_an_event_of_ten_megabytes(harness, page):
     page.write_text(text)
     harness.send(harness.shows(page, text))
     # Codex reads by its shell, of which the model sees less.
-    assert bool(harness.refusal(harness.send(harness.asks(page)))) == (harness.name == "codex")
+    refused = harness.refusal(harness.send(harness.asks(page)))
+    assert bool(refused) == (harness.name == "codex"), refused
 
 
 def test_a_harness_that_nobody_knows(guard):

@@ -96,6 +96,14 @@ def test_a_text_counts_for_the_file_that_holds_it(file):
     assert session.may_replace(file)
 
 
+def test_no_more_is_cut_from_what_a_harness_says_that_it_showed(tree):
+    path = tree / "long"
+    path.write_text("".join(f"line {number} of many\n" for number in range(5000)))
+    session = Session()
+    session.shown_text(path.read_bytes())
+    assert session.may_replace(path)
+
+
 def test_a_claim_is_held_against_the_bytes(file):
     session = Session()
     session.shown_text("line 1 and then some\nanother line\n" * 500)
