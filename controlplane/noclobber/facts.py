@@ -302,7 +302,19 @@ class Gathered:
         of its present version a harness said that it showed."""
         content = self.content
         printed = self._evidence.shown(content) if content is not None else ()
-        return coverage.union(printed, self._told)
+        return coverage.union(printed, self._told, self.helped)
+
+    @once
+    def helped(self) -> Coverage:
+        """What sub-agents that are at work were shown: which of them it is that
+        had W begin, or the agent itself, nobody can tell."""
+        found: list[Coverage] = []
+        for helper in self.guarded.helpers:
+            ledger = helper.session.ledger
+            found.append(ledger.read_by(ledger.told, self.key, self.stamp))
+            if self.content is not None:
+                found.append(helper.evidence.shown(self.content))
+        return coverage.union(*found)
 
     @once
     def _evidence(self) -> Evidence:
@@ -355,7 +367,7 @@ class Gathered:
         shown = self.shown
         if self._own_command is not None and self.content is not None:
             printed = self._evidence.shown(self.content, self._own_command)
-            shown = coverage.union(printed, self._told)
+            shown = coverage.union(printed, self._told, self.helped)
         return coverage.union(shown, self.authored)
 
     @once

@@ -278,6 +278,8 @@ class Guard:
             known = self._guarded[session.id] = Guarded(
                 config, session, self._repositories, self.overrides
             )
+        helpers = session.helpers & self.sessions.all.keys() if session.helpers else ()
+        known.helpers = [self.guarded(self.sessions.all[name]) for name in helpers]
         return known
 
     def is_inside(self, pid: int) -> bool:

@@ -27,6 +27,8 @@ class Guarded:
         overrides: Overrides,
     ) -> None:
         self.config = config
+        self.session = session
+        self.helpers: list[Guarded] = []  # its sub-agents that are at work
         self._overrides = overrides
         self._rules = Rules(config.allow)
         self.roots = roots = session.roots

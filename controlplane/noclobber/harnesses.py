@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from noclobber import reasons, report, rule, telling
+from noclobber import coverage, reasons, report, rule, telling
+from noclobber.coverage import Coverage
 from noclobber.facts import Gathered, Question
 from noclobber.files import content_of, version
 from noclobber.ledger import Image, Key, Stamp
@@ -40,6 +41,11 @@ class Foreseen(Gathered):
     @property
     def kind(self) -> Kind:
         return Kind.VOICED
+
+    @property
+    def helped(self) -> Coverage:
+        """Nothing: whose text it is is known."""
+        return coverage.NOTHING
 
     @property
     def walk(self) -> Walk:

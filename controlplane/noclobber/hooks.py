@@ -29,6 +29,7 @@ from noclobber.harness.events import (
     Edited,
     Edits,
     Heard,
+    Left,
     Page,
     Printed,
     Wrote,
@@ -152,6 +153,8 @@ class Hooks:
                 later.append((yield from self._credit(scene, act)))
             elif isinstance(act, Printed):
                 later.append(partial(self._crediting.printed, scene, act))
+            elif isinstance(act, Left):
+                scene.top.helpers.discard(scene.session.id)
             elif isinstance(act, Compacted):
                 later.append(partial(self._forget, scene))
             elif adapter.takes_variables and caller.has_variables and not caller.session:
@@ -190,6 +193,7 @@ class Hooks:
         session = top
         if heard.agent:
             session = self._opened(_name(os.fsdecode(name) + "/" + heard.agent), top.roots)
+            top.helpers.add(session.id)
         return Scene(caller.harness.encode(), encoded(heard.tool), session, top)
 
     def _opened(self, name: bytes, roots: list[bytes] | tuple[bytes, ...]) -> Session:

@@ -42,6 +42,7 @@ class Session:
     ledger: Ledger = field(default_factory=Ledger)
     attested: bool = False  # what its commands print is known: grade *shown*
     host: Host = field(default_factory=Host)
+    helpers: set[bytes] = field(default_factory=set)  # sub-agents at work, by their sessions
     # By command, who forwards what it prints, while he is there.
     pumps: weakref.WeakValueDictionary[bytes, Speaker] = field(
         default_factory=weakref.WeakValueDictionary

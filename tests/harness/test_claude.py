@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -126,12 +125,6 @@ def test_what_a_sub_agent_saw_its_parent_did_not(claude, page):
     assert claude.may_write(page)
 
 
-def test_a_sub_agent_may_write_anew_what_its_shell_wrote(claude, shell, guard):
-    assert shell(claude, "seq 100 > made").returncode == 0
-    claude.agent = "a7"
-    assert claude.may_write(guard.tree / "made") == ""
-
-
 @pytest.mark.parametrize("event", [
     ("PostCompact", {"trigger": "auto", "compact_summary": "..."}),
     ("SessionStart", {"source": "compact"}),
@@ -170,48 +163,6 @@ def test_a_resumed_session_knows_what_it_knew(claude, page):
     claude.read(page)
     claude.start("resume")
     assert claude.may_write(page) == ""
-
-
-def test_bash_and_the_read_tool_share_one_ledger(claude, page, shell):
-    claude.read(page, 1, 40)
-    done = shell(claude, f"cat > {page} <<'X'\nstub\nX")
-    assert done.returncode != 0 and "was shown" in done.stderr and page.read_text() == OLD
-    assert "(40 lines) of it" in done.stderr
-    assert shell(claude, f"sed -n '41,$p' {page}").returncode == 0
-    assert shell(claude, f"cat > {page} <<'X'\nstub\nX").returncode == 0
-    assert page.read_text() == "stub\n"
-
-
-def test_what_bash_showed_counts_for_the_write_tool(claude, page, shell):
-    assert shell(claude, f"head -n 300 {page}").stdout == "".join(OLD.splitlines(True)[:300])
-    assert "(300 lines) of it" in claude.may_write(page)
-    shell(claude, f"cat -n {page} | tail -n 112; exit 3")
-    assert claude.may_write(page) == ""
-
-
-def test_what_bash_wrote_the_write_tool_may_replace(claude, shell, guard):
-    assert shell(claude, "seq 1000 > made").returncode == 0
-    assert claude.may_write(guard.tree / "made") == ""
-    assert claude.edit(guard.tree / "made", "\n77\n", "\nseventy-seven\n") == ""
-    assert claude.may_write(guard.tree / "made") == ""
-
-
-def test_a_session_is_entered_by_a_shell_in_both_ways(claude, page, guard, tmp_path):
-    """The variables are read from a file, or stand in the command itself."""
-    variables = tmp_path / "variables.sh"
-    claude.env = {"CLAUDE_ENV_FILE": str(variables)}
-    claude.start()
-    script = variables.read_text()
-    inner = "echo $0 $1 $NOCLOBBER_SESSION; shopt -q login_shell && echo login; echo $LD_PRELOAD"
-    for words in (["-c"], ["-l", "-c"]):
-        for text in (f". {variables} && {inner}", script.strip() + "\n" + inner):
-            done = subprocess.run(
-                ["bash", *words, text, "zero", "one"],
-                cwd=guard.tree, env=guard.env, capture_output=True, text=True,
-            )  # fmt: skip
-            first, *login, preload = done.stdout.splitlines()
-            assert first == "zero one s1" and "libnoclobber" in preload
-            assert bool(login) == (len(words) == 2)
 
 
 def test_a_preview_is_all_that_was_shown_of_what_went_to_a_file(claude, page):
@@ -324,13 +275,6 @@ def test_what_a_person_allowed_passes_once_and_is_kept(claude, page, guard):
     assert claude.may_write(page)
     (used,) = [r for r in guard.receipts() if r["row"] == 7]
     assert used["override"]["reason"] == "generated" and used["snapshot"]
-
-
-def test_deleting_it_first_makes_it_no_less_of_a_replacement(claude, page, shell):
-    shell(claude, f"head -n 40 {page}")
-    assert shell(claude, f"rm {page}").returncode == 0 and not page.exists()
-    assert "it stands there again" in claude.may_write(page)
-    assert page.read_text() == OLD
 
 
 def test_in_the_read_only_tier_nothing_is_changed(claude, page, guard):

@@ -16,6 +16,9 @@ def test_a_part_that_was_read_is_not_the_file(harness, page, guard):
     (receipt,) = guard.receipts()
     assert (receipt["verdict"], receipt["path"]) == ("deny", str(page))
     assert (receipt["session"], receipt["exe"]) == ("s1", harness.name)
+    told = guard.cli("explain", str(page))
+    assert told.returncode == 0 and "row 9" in told.stdout.lower()
+    assert guard.cli("log", "--verify").returncode == 0
 
 
 def test_two_halves_are_the_file_in_any_order(harness, page):

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -65,6 +66,20 @@ def test_a_daemon_that_does_not_answer_is_waited_for_no_longer_than_it_takes(har
     began = time.monotonic()
     said = told(harness, harness.send(harness.asks(page)), stopped=True)
     assert "gives no answer" in said and time.monotonic() - began < WAIT
+
+
+def test_a_daemon_that_fails_at_it_is_asked_once_more(harness, page, silent):
+    """It drops whoever it has no answer for."""
+
+    def drop() -> None:
+        for _ in range(2):
+            silent.accept()[0].close()
+
+    dropping = threading.Thread(target=drop)
+    dropping.start()
+    assert "gives no answer" in told(harness, harness.send(harness.asks(page)), stopped=True)
+    dropping.join(WAIT)
+    assert not dropping.is_alive()
 
 
 def test_a_harness_that_does_not_end_its_event_is_not_waited_for(harness, guard):

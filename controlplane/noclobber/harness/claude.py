@@ -23,6 +23,7 @@ from noclobber.harness.events import (
     Edits,
     Heard,
     Json,
+    Left,
     Page,
     Printed,
     Wrote,
@@ -64,6 +65,8 @@ def _acts(event: Json, name: str, tool: str) -> tuple[Act, ...]:
         return (Printed(cut(text_of(event, "error"), _SHOWN, failed=True), True),)
     if name == "PostCompact":
         return (Compacted(),)
+    if name == "SubagentStop":
+        return (Left(),)
     if name == "SessionStart":
         return (Compacted(), Began()) if event.get("source") in _FORGETS else (Began(),)
     return ()

@@ -24,6 +24,7 @@ from noclobber.harness.events import (
     Edits,
     Heard,
     Json,
+    Left,
     Printed,
     Wrote,
     cut,
@@ -63,6 +64,8 @@ def _acts(event: Json, name: str, tool: str) -> tuple[Act, ...]:
             return (Printed(cut(text, _SHOWN), True),) if text else ()
     if name == "PostCompact":
         return (Compacted(),)
+    if name == "SubagentStop":
+        return (Left(),)
     if name == "SessionStart":
         return (Compacted(), Began()) if event.get("source") in _FORGETS else (Began(),)
     return ()

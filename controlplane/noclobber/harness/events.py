@@ -76,11 +76,15 @@ class Compacted(NamedTuple):
     """What the agent was shown is no longer before it."""
 
 
+class Left(NamedTuple):
+    """A sub-agent is done."""
+
+
 class Began(NamedTuple):
     """A session begins, or goes on."""
 
 
-Act = Asks | Edits | Deletes | Page | Printed | Wrote | Edited | Compacted | Began
+Act = Asks | Edits | Deletes | Page | Printed | Wrote | Edited | Compacted | Left | Began
 
 
 class Heard(NamedTuple):
