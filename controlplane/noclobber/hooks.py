@@ -118,7 +118,8 @@ class Hooks:
             os.fsdecode(name), session, os.fsdecode(cwd), os.fsdecode(programs),
             bool(flags & C.NC_HAS_VARIABLES),
         )  # fmt: skip
-        self._working[speaker] = self._work(adapter, adapter.hear(event), caller)
+        heard = adapter.hear({"cwd": caller.cwd, **event})
+        self._working[speaker] = self._work(adapter, heard, caller)
         return self._advance(speaker, None)
 
     def go_on(self, speaker: Speaker, record: bytes, fds: list[int]) -> Reply:
@@ -188,7 +189,7 @@ class Hooks:
     def _scene(self, heard: Heard, caller: Caller) -> Scene:
         """Whose event it is. A session that is not known is opened."""
         name = caller.session or _name(heard.session or caller.harness)
-        roots = [default_root(encoded(root)) for root in heard.roots or (caller.cwd,) if root]
+        roots = [default_root(encoded(root)) for root in heard.roots]
         top = self._opened(name, roots)
         session = top
         if heard.agent:
@@ -207,7 +208,7 @@ class Hooks:
 
 def _name(text: str) -> bytes:
     """A session's name; of one that is too long it is told apart by a hash."""
-    name = encoded(text)
+    name = encoded(text).replace(b"\0", b"")
     if len(name) <= C.NC_ID_MAX:
         return name
     return name[:64] + b"-" + hashlib.sha256(name).hexdigest()[:32].encode()

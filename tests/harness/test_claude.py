@@ -309,6 +309,11 @@ def test_relative_paths_links_and_odd_bytes(claude, page, guard):
     assert claude.may_write(guard.tree / "bad\udcffname") == ""
     assert claude.before("Write", file_path="nul\0", content="x") == ""
     assert claude.before("Write", file_path="half\ud800", content="x") == ""
+    assert claude.before("Write", file_path="long/" * 10_000, content="x") == ""
+    page.write_text("what nobody saw\n")
+    event = claude.asks(Path("a.py"))
+    del event["cwd"]
+    assert claude.refusal(claude.send(event | {"session_id": "no\0 place"}))
 
 
 def test_events_and_tools_that_nobody_knows_say_nothing(claude, page):

@@ -29,7 +29,7 @@ def told(harness, done: subprocess.CompletedProcess[bytes], *, stopped: bool) ->
 
 
 @pytest.fixture
-def no_daemon(harness, guard) -> None:
+def no_daemon(guard) -> None:
     """No daemon, and none can be started."""
     (guard.home / "run" / "noclobber").write_text("in the way of the socket's directory")
 
@@ -50,6 +50,29 @@ def test_without_a_daemon_nothing_is_replaced(harness, page, no_daemon):
     assert "no place for the daemon" in told(
         harness, harness.send(harness.asks(page)), stopped=True
     )
+
+
+@pytest.mark.parametrize("text", [
+    '{"tool_name":"Write","hook_event_name":"PreToolUse"}',
+    '{"tool_input": {"content": "\\"tool_name\\": \\"Read\\", {[", "tool_name": "Read"},\n'
+    ' "hook_event_name" : "PreToolUse", "more": [1, {"tool_name": "Read"}], "tool_name"\t:"Write"}',
+    '{"hook_event_name": "PreToolUse", "tool_name": "Write", "tool_input": {"content": "cut of',
+])  # fmt: skip
+def test_what_asks_is_known_by_the_event_alone(claude, no_daemon, text):
+    assert claude.send(text.encode()).returncode == 2
+
+
+@pytest.mark.parametrize("text", [
+    '{"tool_input": {"tool_name": "Write"}, "hook_event_name": "PreToolUse", "tool_name": "Read"}',
+    '{"hook_event_name": "PostToolUse", "tool_name": "Write"}',
+    '["hook_event_name", "PreToolUse", "tool_name", "Write"]',
+    '{"hook_event_name": "PreToolUse", "tool_name": {"x": "Write"}}',
+    '{"hook_event_name": "PreToolUse", "tool_name": "Write',
+    '{"tool_name": "Write", "x": "\\\\", "hook_event_name": "Pre\\u0054oolUse"}',
+    '"\\',
+])  # fmt: skip
+def test_and_what_does_not(claude, no_daemon, text):
+    assert claude.send(text.encode()).returncode == 1
 
 
 def test_and_all_else_goes_on(harness, page, no_daemon):

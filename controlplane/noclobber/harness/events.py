@@ -10,6 +10,8 @@ from noclobber.config import Shown
 
 Json = dict[str, Any]
 
+PATH_MOST = 4096  # of a longer one there is no file
+
 
 class Change(NamedTuple):
     """One text that takes another's place in a file, or `every` one of its
@@ -150,7 +152,7 @@ def list_of(found: Json, name: str) -> list[Any]:
 def path_in(event: Json, found: Json, *names: str) -> str:
     """The file that a field names, absolute; empty where it names none."""
     path = text_of(found, *names)
-    if not path or "\0" in path:
+    if not path or "\0" in path or len(path) > PATH_MOST:
         return ""
     joined = Path(text_of(event, "cwd"), path)
     return str(joined) if joined.is_absolute() else ""
