@@ -240,6 +240,12 @@ nc_flush(void)
 }
 
 int
+nc_is_unsent(void)
+{
+    return used > borrowed;
+}
+
+int
 nc_has_news(void)
 {
     if (used > borrowed)
@@ -256,11 +262,28 @@ nc_has_news(void)
     return 0;
 }
 
+size_t
+nc_record_put(char *out, struct nc_record *record, size_t size,
+              const void *first, size_t first_size, const void *second,
+              size_t second_size)
+{
+    size_t whole = nc_record_size(size + first_size + second_size);
+    record->size = (uint32_t)whole;
+    record->version = NC_VERSION;
+    memset(out + whole - 8, 0, 8);
+    memcpy(out, record, size);
+    if (first_size)
+        memcpy(out + size, first, first_size);
+    if (second_size)
+        memcpy(out + size + first_size, second, second_size);
+    return whole;
+}
+
 void
 nc_report(struct nc_record *record, size_t size, const void *first,
           size_t first_size, const void *second, size_t second_size)
 {
-    size_t whole = (size + first_size + second_size + 7) & ~(size_t)7;
+    size_t whole = nc_record_size(size + first_size + second_size);
     if (whole > sizeof batch || !enter())
         return;
     if (used + whole > sizeof batch) {
@@ -273,15 +296,8 @@ nc_report(struct nc_record *record, size_t size, const void *first,
         if (used + whole > sizeof batch)
             used = borrowed; /* no daemon, and no room left */
     }
-    record->size = (uint32_t)whole;
-    record->version = NC_VERSION;
-    char *at = batch + used;
-    memset(at + whole - 8, 0, 8);
-    memcpy(at, record, size);
-    if (first_size)
-        memcpy(at + size, first, first_size);
-    if (second_size)
-        memcpy(at + size + first_size, second, second_size);
+    nc_record_put(batch + used, record, size, first, first_size, second,
+                  second_size);
     used += whole;
     leave();
 }

@@ -26,6 +26,19 @@ int nc_apart(const char *data, size_t size, const struct nc_ask *ask,
 /* What part this program has, by the daemon's word; -1: no answer. */
 int nc_client_who(const char *wanted);
 
+/* A record of that many bytes, header and all, has this size. */
+static inline size_t
+nc_record_size(size_t size)
+{
+    return (size + 7) & ~(size_t)7;
+}
+
+/* One record, whole, with two strings behind its `size` bytes. Its size. */
+size_t nc_record_put(char *out, struct nc_record *record, size_t size,
+                     const void *first, size_t first_size, const void *second,
+                     size_t second_size);
+int nc_is_unsent(void); /* are there reports that the daemon has not got */
+
 /* A page that the kernel zeroes in every fork child, or NULL. */
 void *nc_wiped_on_fork(void);
 #endif

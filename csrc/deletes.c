@@ -1,7 +1,7 @@
 /* Names deleted: told before it is too late to keep the content. */
 #include <string.h>
 
-#include "shim.h"
+#include "client.h"
 
 #define INCOMING "incoming" /* beside the socket: a folder of the store */
 #define ASK_FROM 16         /* deletions */
@@ -48,22 +48,76 @@ name_in_store(char *out, size_t room)
     return size;
 }
 
-static void
-tell_gone(const struct deleting *gone, const char *kept_as, size_t kept_size)
+static struct nc_gone
+gone_record(const struct deleting *gone, size_t kept_size)
 {
-    struct nc_gone record = {
+    return (struct nc_gone){
         .record = {.type = NC_GONE, .flags = kept_size ? NC_KEPT : 0},
         .version = gone->version,
         .path_size = (uint32_t)gone->path_size,
         .kept_size = (uint32_t)kept_size,
     };
+}
+
+static void
+tell_gone(const struct deleting *gone, const char *kept_as, size_t kept_size)
+{
+    struct nc_gone record = gone_record(gone, kept_size);
     nc_report(&record.record, sizeof record, gone->path, gone->path_size,
               kept_as, kept_size);
 }
 
-/* A second name keeps the content, and the daemon is told before the first one
- * goes: a question for each of thousands of files would take longer than all
- * the rest. 0: it has to be asked. */
+/* Where no daemon hears of it the next one has to read it: in a file of this
+ * process's own, beside what it kept. */
+static int
+write_down(const struct deleting *gone, size_t name_size)
+{
+    char path[NC_PATH_MAX];
+    char out[NC_HELLO_ROOM + sizeof(struct nc_gone) + NC_PATH_MAX + KEPT_NAME];
+    size_t at = strlen(gone->link), size = 0;
+    const char *name = gone->link + at - name_size;
+    at = (size_t)(strchr(name, '-') - gone->link);
+    memcpy(path, gone->link, at);
+    path[at] = 0;
+    int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+    int fd = nc_raw_open(AT_FDCWD, path, flags | O_CREAT | O_EXCL, 0600);
+    if (fd >= 0)
+        size = nc_hello(out, NC_HELLO_ROOM);
+    else
+        fd = nc_raw_open(AT_FDCWD, path, flags, 0);
+    struct nc_gone record = gone_record(gone, name_size);
+    size += nc_record_put(out + size, &record.record, sizeof record, gone->path,
+                          gone->path_size, name, name_size);
+    int is_written = fd >= 0 && nc_raw(write, fd, out, size) == (long)size;
+    if (fd >= 0)
+        nc_raw_close(fd);
+    return is_written;
+}
+
+/* A second name keeps the content. The size of its last part, 0: there can be
+ * none. */
+static size_t
+name_again(int dirfd, const char *path, struct deleting *gone)
+{
+    size_t size = name_in_store(gone->link, sizeof gone->link);
+    if (!size || nc_raw(linkat, dirfd, path, AT_FDCWD, gone->link, 0)) {
+        gone->link[0] = 0;
+        return 0;
+    }
+    return size;
+}
+
+static int
+give_up(struct deleting *gone)
+{
+    nc_raw(unlinkat, AT_FDCWD, gone->link, 0);
+    gone->link[0] = 0;
+    return 0;
+}
+
+/* It is kept, and the daemon told before the first name goes: a question for
+ * each of thousands of files would take longer than all the rest. 0: it has to
+ * be asked. */
 static int
 keep(int dirfd, const char *path, struct deleting *gone, nlink_t names)
 {
@@ -74,27 +128,41 @@ keep(int dirfd, const char *path, struct deleting *gone, nlink_t names)
     unsigned number = __atomic_add_fetch(&tries, 1, __ATOMIC_RELAXED);
     if (number >= ASK_FROM && !(number & (number - 1)))
         return 0;
-    size_t size = name_in_store(gone->link, sizeof gone->link);
-    if (!size || nc_raw(linkat, dirfd, path, AT_FDCWD, gone->link, 0)) {
-        gone->link[0] = 0;
+    size_t size = name_again(dirfd, path, gone);
+    if (!size)
         return 0;
-    }
-    if (!nc_tomb_mark(gone->path, gone->path_size)) {
-        nc_raw(unlinkat, AT_FDCWD, gone->link, 0);
-        gone->link[0] = 0;
-        return 0;
-    }
+    if (!nc_tomb_mark(gone->path, gone->path_size))
+        return give_up(gone);
     tell_gone(gone, gone->link + strlen(gone->link) - size, size);
     nc_flush();
     gone->is_told = 1;
+    return !nc_is_unsent() || write_down(gone, size) || give_up(gone);
+}
+
+/* Nobody answers: it is kept, and the daemon hears of it when there is one. */
+static int
+keep_unasked(int dirfd, const char *path, struct deleting *gone, nlink_t names)
+{
+    if (names != 1)
+        return 1; /* its other names keep it */
+    size_t size = name_again(dirfd, path, gone);
+    if (!size)
+        return 0;
+    (void)nc_tomb_mark(gone->path, gone->path_size);
+    if (!write_down(gone, size))
+        return give_up(gone);
+    if (!nc_is_guest())
+        tell_gone(gone, gone->link + strlen(gone->link) - size, size);
+    nc_keeps = gone->is_told = 1; /* each question would wait as long */
     return 1;
 }
 
 /* ---- asking -------------------------------------------------------- */
 
 static int
-ask(struct deleting *gone, int fd)
+ask(int dirfd, const char *path, struct deleting *gone, int fd, nlink_t names)
 {
+    int unanswered = 0;
     const struct nc_ask question = {
         .op = NC_OP_DELETE,
         .fd = fd,
@@ -103,8 +171,13 @@ ask(struct deleting *gone, int fd)
         .path = gone->path,
         .path_size = gone->path_size,
         .version = &gone->version,
+        .unanswered = &unanswered,
     };
-    return nc_ask(&question);
+    int refused = nc_ask(&question);
+    if (!unanswered || keep_unasked(dirfd, path, gone, names) ||
+        nc_process.fail_open)
+        return refused;
+    return nc_refuse_unanswered(&question);
 }
 
 /* By the name alone: 1: it may go, 0: it has to be looked at. */
@@ -112,24 +185,34 @@ static int
 may_go(int dirfd, const char *path, struct deleting *gone)
 {
     struct stat st;
-    if (nc_is_guest() || nc_process.read_only || nc_refusals ||
-        !nc_readable(path))
+    size_t size = 0;
+    if (nc_is_guest() || nc_process.read_only || nc_refusals)
         return 0;
-    size_t size = nc_path_in(dirfd, path, gone->path);
-    if (!size || nc_area_of(gone->path, size) != NC_AREA_ROOT)
-        return 0;
-    if (nc_in_known_scope(gone->path, size))
-        return 1;
+    int has_scopes = nc_knows_scopes();
+    if (has_scopes) {
+        if (!nc_readable(path))
+            return 0;
+        size = nc_path_in(dirfd, path, gone->path);
+        if (size && nc_area_of(gone->path, size) == NC_AREA_ROOT &&
+            nc_in_known_scope(gone->path, size))
+            return 1;
+    }
+    /* what is not there the kernel says, and whether the name is readable */
     if (nc_raw(newfstatat, dirfd, path, &st, AT_SYMLINK_NOFOLLOW) ||
         !S_ISREG(st.st_mode) || !st.st_size)
-        return 0;
-    nc_version_from(&gone->version, &st);
-    gone->path_size = size;
-    int is_made = nc_is_made(&gone->version);
-    if (!is_made && keep(dirfd, path, gone, st.st_nlink))
         return 1;
-    gone->path_size = 0; /* of what it made itself nobody need be told */
-    return is_made;
+    nc_version_from(&gone->version, &st);
+    if (nc_is_made(&gone->version))
+        return 1; /* of what it made itself nobody need be told */
+    if (!has_scopes)
+        size = nc_path_in(dirfd, path, gone->path);
+    if (!size || nc_area_of(gone->path, size) != NC_AREA_ROOT)
+        return 0;
+    gone->path_size = size;
+    int is_kept = keep(dirfd, path, gone, st.st_nlink);
+    if (!is_kept)
+        gone->path_size = 0;
+    return is_kept;
 }
 
 /* Refused only to a process that was refused this file, or where what is about
@@ -163,7 +246,7 @@ may_delete(int dirfd, const char *path, struct deleting *gone)
         int is_settled = !nc_is_guest() && !nc_process.read_only &&
                          (nc_is_made(&gone->version) ||
                           keep(dirfd, path, gone, st.st_nlink));
-        if (!is_settled && ask(gone, fd)) {
+        if (!is_settled && ask(dirfd, path, gone, fd, st.st_nlink)) {
             nc_let_go(fd, EPERM);
             return -1;
         }

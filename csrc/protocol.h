@@ -364,7 +364,7 @@ enum nc_answer_flags {
  * session wrote from nothing. Deleting one of these destroys nobody's work. A
  * mark may be missing; NC_MADE_WAYS slots are where it may stand. */
 #define NC_MADE_SLOTS 262144
-#define NC_MADE_WAYS 4
+#define NC_MADE_WAYS 8 /* a cache line */
 
 struct nc_made {
     uint64_t slots[NC_MADE_SLOTS];

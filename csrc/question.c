@@ -75,6 +75,12 @@ remember_scope(const char *path, size_t size)
 }
 
 int
+nc_knows_scopes(void)
+{
+    return __atomic_load_n(&scope_count, __ATOMIC_RELAXED) > 0;
+}
+
+int
 nc_in_known_scope(const char *path, size_t size)
 {
     int count = __atomic_load_n(&scope_count, __ATOMIC_ACQUIRE);
@@ -203,6 +209,16 @@ static const char down[] =
     "does. Start it again with: noclobber daemon start\n";
 
 int
+nc_refuse_unanswered(const struct nc_ask *ask)
+{
+    say(down, sizeof down - 1);
+    if (!nc_is_guest() && ask->version)
+        remember_refusal(ask->version);
+    errno = EPERM;
+    return -1;
+}
+
+int
 nc_ask(const struct nc_ask *ask)
 {
     if (nc_in_known_scope(ask->path, ask->path_size))
@@ -217,13 +233,16 @@ nc_ask(const struct nc_ask *ask)
     if (failed > 0)
         failed = ask_once(ask, &reply);
     if (failed) {
-        if (nc_process.fail_open || ask->op == NC_OP_DELETE ||
+        if (ask->unanswered)
+            *ask->unanswered = 1;
+        if (nc_process.fail_open || ask->unanswered ||
             ask->op == NC_OP_UPDATE || ask->op == NC_OP_CLOSE) {
             errno = kept;
             return 0;
         }
-        say(down, sizeof down - 1);
-    } else if (reply.answer.verdict != NC_DENY) {
+        return nc_refuse_unanswered(ask);
+    }
+    if (reply.answer.verdict != NC_DENY) {
         if (!guest) {
             remember_scope(reply.text, reply.answer.scope_size);
             if (reply.answer.record.flags & NC_NO_UPDATES)
@@ -237,11 +256,10 @@ nc_ask(const struct nc_ask *ask)
         }
         errno = kept;
         return 0;
-    } else {
-        say(reply.text + reply.answer.scope_size, reply.answer.text_size);
     }
+    say(reply.text + reply.answer.scope_size, reply.answer.text_size);
     /* what could not be kept may be asked for again */
-    if (!guest && ask->version && (failed || reply.answer.row))
+    if (!guest && ask->version && reply.answer.row)
         remember_refusal(ask->version);
     errno = EPERM;
     return -1;

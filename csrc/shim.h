@@ -178,15 +178,19 @@ struct nc_ask {
     const struct nc_version *version; /* of the target */
     const void *record; /* made beforehand, in place of all but `fd`, or NULL */
     size_t record_size;
+    int *unanswered; /* set to 1 where nobody answers, and the caller decides;
+                      * NULL: that is a refusal */
 };
 
 /* 0: go on. -1: refused, errno is EPERM, the message was written. */
 int nc_ask(const struct nc_ask *ask);
+int nc_refuse_unanswered(const struct nc_ask *ask); /* so, always */
 /* A file was opened, maybe for writing in place: lets its content be kept. */
 void nc_before_update(int fd, int flags);
 /* 1 where this process was refused this very file before. */
 int nc_was_refused(const struct stat *of);
 extern int nc_keeps; /* the daemon lets this process keep what it deletes */
+int nc_knows_scopes(void); /* is there any */
 int nc_in_known_scope(const char *path, size_t size);
 
 /* ---- what this session made (made.c) ------------------------------- */

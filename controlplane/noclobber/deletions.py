@@ -87,6 +87,11 @@ class Deletions:
         """Nothing waits any more: processes' own marks go."""
         self._page.sweep()
 
+    def mark(self, sessions: Iterable[Session]) -> None:
+        """What an earlier daemon's processes marked and is not settled yet."""
+        for session in sessions:
+            self._page.mark(session.ledger.waiting)
+
     def show(self, sessions: Iterable[Session], *, waits: bool) -> None:
         """Tells processes by the page which names are tombstones; `waits`: of
         some deletions it is not known yet."""

@@ -96,12 +96,9 @@ class Gathered:
 
     @once
     def held(self) -> bool:
-        ledger = self.session.ledger
-        sole = ledger.sole_author(self.key, self.stamp)
-        if sole and (author := ledger.images.get(sole.token)):
-            found = origins.origin(author, sole)
-            if found in (Origin.MAKES, Origin.BRINGS):
-                return found is Origin.MAKES
+        found = origins.sole_origin(self.session.ledger, self.key, self.stamp)
+        if found in (Origin.MAKES, Origin.BRINGS):
+            return found is Origin.MAKES
         return coverage.covers(self.authored, 0, self.size)
 
     @once

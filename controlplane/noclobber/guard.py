@@ -104,6 +104,7 @@ class Guard:
         self.sessions.live = System()
         self.sessions.made = self._made.add
         self._holds = Holds(self.keeper.store)
+        self._deletions.mark(self.sessions.all.values())
         self._show_tombs()
         self.fail_mark = FailMark(runtime, self.configs)
         self.fail_mark.show()
@@ -149,6 +150,18 @@ class Guard:
             op, path, source, start, end, fds[0], fds[1] if len(fds) > 1 else None, image.pid
         )
         image.asked += 1
+        try:
+            return self._answer(speaker, asked, ident)
+        except OSError as error:
+            if op in (C.NC_OP_UPDATE, C.NC_OP_CLOSE):
+                raise  # nothing waits for what it says
+            why = f"{error.strerror}: {error.filename or self.state}"
+            text = report.unrecorded(path, reasons.OPS[op], why)
+            return wire.answer(ident, C.NC_DENY, NOT_KEPT, b"", text.encode())
+
+    def _answer(self, speaker: Speaker, asked: Question, ident: int) -> bytes:
+        image, session, op = speaker.image, speaker.session, asked.op
+        assert image is not None and session is not None
         if op == C.NC_OP_CREATE:
             return self._created(speaker, asked, ident)
         if op == C.NC_OP_CLOSE:
@@ -231,6 +244,8 @@ class Guard:
         self.journal.forget(since)
         self._evict()
         self.incoming.retry()
+        with contextlib.suppress(OSError):  # it is looked at again
+            self.incoming.forget(self.keeper.oldest(self.configs.of(None)))
         idle = time.time_ns() - IDLE
         here = {id(speaker.session) for speaker in self._here}
         for name, session in list(self.sessions.all.items()):

@@ -108,6 +108,10 @@ class Keeper:
         """Whether the store may have grown over its budget."""
         return self._size + self.store.added > self._limit
 
+    def oldest(self, config: Config) -> int:
+        """What was kept before that time (ns) is too old."""
+        return time.time_ns() - config.snapshot_days * DAY
+
     def evict(self, config: Config, sessions: Iterable[tuple[int, int]]) -> None:
         """Lets go of what is too old or too much. Of each session the first
         and the last time (ns) count. Raises OSError."""
@@ -117,7 +121,7 @@ class Keeper:
         limit = config.snapshot_size
         self._size, self._limit = 0, limit + limit // _SLACK  # also where it fails
         with contextlib.suppress(BlockingIOError):  # a restore is at it
-            self.store.evict(limit, now - config.snapshot_days * DAY, spared)
+            self.store.evict(limit, self.oldest(config), spared)
         self._size = self.store.held().size
         self._limit = max(limit, self._size) + limit // _SLACK
 

@@ -41,6 +41,7 @@ class Made:
             os.close(fd)
         self._slots = memoryview(self._map).cast("Q")
         self._sessions: dict[bytes, int] = {}
+        self._next = bytearray(_SLOTS // _WAYS)  # where a set's next mark goes
 
     def add(self, session: bytes, version: Version) -> None:
         """The session wrote all of that version, from nothing."""
@@ -52,13 +53,12 @@ class Made:
             self._sessions[session] = mark
         for value in version:
             mark = _mixed(mark, value & _MASK)
-        at = mark % _SLOTS & ~(_WAYS - 1)
-        slots = self._slots
-        for slot in range(at, at + _WAYS):
-            if slots[slot] in (0, mark):
-                slots[slot] = mark
-                return
-        slots[at + (mark >> 40) % _WAYS] = mark
+        # The oldest of its set goes: builds that make their files anew all day
+        # must not push out what they made last.
+        which = mark % _SLOTS // _WAYS
+        slot = self._next[which]
+        self._slots[which * _WAYS + slot] = mark
+        self._next[which] = (slot + 1) % _WAYS
 
     def close(self) -> None:
         self._slots.release()

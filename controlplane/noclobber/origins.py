@@ -11,7 +11,7 @@ from noclobber import voice
 from noclobber import voice_lists as lists
 from noclobber.cmdline import NETWORK, STDIN, sources
 from noclobber.holding import Origin
-from noclobber.ledger import Image, Write
+from noclobber.ledger import Image, Key, Ledger, Stamp, Write
 from noclobber.wire import C
 
 # What these print is what git holds, and not git's own words.
@@ -28,6 +28,13 @@ def origin(image: Image, write: Write) -> Origin:
         found = image.origins[given] = _origin(image, given)
     # A file whose reading was not reported lies where nothing is followed.
     return Origin.BRINGS if found is Origin.COPIES and not image.reads else found
+
+
+def sole_origin(ledger: Ledger, key: Key, stamp: Stamp) -> Origin | None:
+    """The same of a version that one image wrote whole, from nothing; else None."""
+    sole = ledger.sole_author(key, stamp)
+    author = ledger.images.get(sole.token) if sole else None
+    return origin(author, sole) if sole and author else None
 
 
 def _origin(image: Image, given: bool) -> Origin:

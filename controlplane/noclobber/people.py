@@ -1,4 +1,4 @@
-"""What people ask the daemon: `status`, `stop`, `show`, `allow`."""
+"""What people ask the daemon: `status`, `stop`, `show`, `allow`, `settle`."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ class People:
                 return {"overrides": [asdict(each) for each in self._guard.overrides.all()]}
             case "revoke":
                 return self._revoke(str(asked["path"]))
+            case "settle":
+                return {"waiting": self._guard.incoming.finish()}
             case "show":
                 return self._show(asked, fds)
             case "open" | "lines" | "agent" | "shown" | "may_replace" | "close":
@@ -186,6 +188,7 @@ class People:
                 for trouble in (
                     guard.configs.trouble,
                     guard.journal.trouble,
+                    guard.incoming.trouble,
                     guard.export.trouble if guard.export else "",
                 )
                 if trouble

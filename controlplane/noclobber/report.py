@@ -186,6 +186,15 @@ def not_kept(path: bytes, op: str, why: str) -> str:
     )
 
 
+def unrecorded(path: bytes, op: str, why: str) -> str:
+    """The paragraph where no receipt could be written, and so nothing is done."""
+    done = "deleted" if op == "delete" else "replaced"
+    return (
+        f"noclobber: {quote(path)} was not {done}: the guard could not write down what it "
+        f"decided ({why}). Make room there, then try again.\n"
+    )
+
+
 def _lines(count: int) -> str:
     return "line" if count == 1 else "lines"
 

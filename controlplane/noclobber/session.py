@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from noclobber import wire
+from noclobber.holding import Origin
 from noclobber.host import Host
 from noclobber.ledger import (
     FRESH,
@@ -25,6 +26,7 @@ from noclobber.ledger import (
     is_taken_in,
     printed_as,
 )
+from noclobber.origins import sole_origin
 from noclobber.wire import C, Record, Version, WireError
 
 _ID_MAX: int = C.NC_ID_MAX
@@ -196,8 +198,11 @@ class Sessions:
         (path,) = wire.strings(buffer, at + wire.WROTE.size, end, [size])
         now, before = Version(*versions[:5]), Version(*versions[5:])
         session.ledger.wrote(image, now, before, flags, path, time)
-        if flags & FRESH and self.made and not session.ledger.was_put_back(*identify(now)):
-            self.made(session.id, now)
+        if flags & FRESH and self.made:
+            which = identify(now)
+            own = sole_origin(session.ledger, *which) is Origin.MAKES
+            if own and not session.ledger.was_put_back(*which):
+                self.made(session.id, now)
 
     def _pipe(
         self, speaker: Speaker, flags: int, buffer: bytes, at: int, end: int, time: int

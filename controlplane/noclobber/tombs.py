@@ -61,6 +61,12 @@ class Page:
         self._map[_SLOTS_AT : _SLOTS_AT + _SLOTS] = bytes(page)
         self._map[: _COUNT.size] = _COUNT.pack(len(self._slots))
 
+    def mark(self, paths: Iterable[bytes]) -> None:
+        """Marks names as processes do that delete them."""
+        for path in paths:
+            self._map[_SLOTS_AT + slot_of(path)] = _FULL
+            self._map[: _COUNT.size] = _COUNT.pack(1)
+
     def show(self, paths: Iterable[bytes], *, waits: bool) -> None:
         """Makes the page say that these names were deleted. What processes
         marked is left; `waits`: there is such, of deletions not yet settled."""

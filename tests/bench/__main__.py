@@ -46,7 +46,8 @@ def main() -> int:
             workloads.grow(at.root, workloads.QUICK_FILES if given.quick else workloads.FILES)
             workloads.sources(at.root / "build")
             pid = int(at.status()["pid"])
-            for work in workloads.workloads(at.root):
+            many = workloads.QUICK_DELETED if given.quick else workloads.DELETED
+            for work in [*workloads.workloads(at.root), *workloads.deletions(at, many)]:
                 say(work.name)
                 big.append(workloads.measure(at, work, rounds, pid))
     given.json.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,19 @@ IN_FOLDER = 50
 UNITS = 60  # of the C build
 FUNCTIONS = 6  # in each unit
 AIM = "x 1.03"
+DELETED, QUICK_DELETED = 50_000, 5_000  # files that a deletion takes at once
+PROTECTED_PART = 10  # of these are deleted where each has to be kept
+
+# FOLDER COUNT: that many small files, a hundred in each folder below it.
+_PLANT = """
+import os, sys
+for n in range(int(sys.argv[2])):
+    folder = f"{sys.argv[1]}/{n // 100}"
+    if n % 100 == 0:
+        os.makedirs(folder)
+    with open(f"{folder}/{n}", "w") as file:
+        file.write(f"a line of file {n}\\n" * 20)
+"""
 
 _WORDS = (b"value", b"index", b"buffer", b"length", b"result", b"state", b"name", b"file")
 
@@ -30,7 +44,8 @@ class Workload:
     name: str
     command: tuple[str, ...]
     statuses: tuple[int, ...] = (0,)
-    before: Callable[[], None] = lambda: None
+    before: Callable[[], object] = lambda: None
+    aim: str = AIM
 
 
 def grow(root: Path, files: int) -> None:
@@ -96,6 +111,22 @@ def workloads(root: Path) -> list[Workload]:
     ]  # fmt: skip
 
 
+def deletions(stage: Stage, many: int) -> list[Workload]:
+    """`rm -rf` of what git ignores, of what the session made, and of what is
+    somebody's work."""
+
+    def work(name: str, folder: str, count: int, aim: str, maker: list[str]) -> Workload:
+        plant = [*maker, sys.executable, "-c", _PLANT, folder, str(count)]
+        before = partial(subprocess.run, plant, cwd=stage.root, env=stage.env, check=True)
+        return Workload(f"`rm -rf` of {count} {name}", ("rm", "-rf", folder), (0,), before, aim)
+
+    return [
+        work("ignored files", "build/many", many, "x 1.05", []),
+        work("files of the session", "made", many, "x 1.05", stage.launcher()),
+        work("protected files", "kept", many // PROTECTED_PART, "x 2", []),
+    ]
+
+
 @dataclass(frozen=True)
 class Measured:
     """A workload's row, its processor time alone (which other work on the
@@ -123,7 +154,7 @@ def measure(stage: Stage, work: Workload, rounds: int, pid: int) -> Measured:
     taken = in_turn({v: partial(one, v) for v in used}, rounds)
     after, sent_after, busy_after = _so_far(stage, pid)
     runs = rounds + 1
-    row = Row(work.name, "ms", taken, aim=AIM)
+    row = Row(work.name, "ms", taken, aim=work.aim)
     processor = Row(work.name, "ms", {v: found[1:] for v, found in used.items()})
     questions = (after - asked) / runs
     return Measured(row, processor, questions, (sent_after - sent) / runs,

@@ -78,6 +78,16 @@ def test_what_somebody_else_changed_since_is_kept(guard):
     assert (store(guard) / receipt["snapshot"]).read_bytes() == TEXT
 
 
+@pytest.mark.parametrize("copy", ["cp f g", "cat f > g", "{ cat f; } > g", "tee g < f > /dev/null"])
+def test_a_copy_of_something_is_kept(guard, copy):
+    """The session made the file, and not what it holds."""
+    (guard.tree / "f").write_bytes(TEXT)
+    assert guard.shell(f"{copy}; sed -i 1d f").returncode == 0
+    assert guard.shell("rm g").returncode == 0
+    (receipt,) = [r for r in settled(guard) if r["op"] == "delete"]
+    assert (store(guard) / receipt["snapshot"]).read_bytes() == TEXT
+
+
 def test_another_sessions_files_are_kept(guard):
     guard.shell("echo theirs > a", session="other")
     assert guard.shell("rm a").returncode == 0

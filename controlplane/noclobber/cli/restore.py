@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import getpass
 import json
@@ -22,6 +23,7 @@ from noclobber import outside, places, putback, service
 from noclobber import restore as choosing
 from noclobber.cli.common import Failed, all_receipts, console, printable, printable_size, told
 from noclobber.facts import TEXT_PROBE
+from noclobber.incoming import INCOMING
 from noclobber.restore import NothingError, RestoreError, Snapshot
 
 MANY = 20  # files from which on progress is shown, on a terminal
@@ -73,12 +75,14 @@ def restore(
     says what files held as far as it was kept.
 
     Exit status: 0 done, and for a list that is empty; 1 nothing to restore, or
-    it failed; 2 wrong usage. No daemon is needed."""
+    it failed; 2 wrong usage. No daemon is needed, but where one has to work out
+    what was deleted last."""
     lists = as_list or as_json or not (file or ident or session)
     _check_usage(file, ident, session, until, as_diff, lists)
     if not lists:
         with told():
             outside.leave()
+    _settle()
     try:
         kept = choosing.snapshots(all_receipts())
         if place is not None:
@@ -96,6 +100,29 @@ def restore(
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     _refuse_read_only(wanted)
     _each(wanted, _put)
+
+
+def _settle() -> None:
+    """Waits for what was deleted and is not worked out yet: no receipt tells of
+    it before. Where that cannot be, says so: it is kept all the same."""
+    try:
+        waits = any((_store() / INCOMING).iterdir())
+    except OSError:
+        waits = False  # there is none
+    if not waits:
+        return
+    err = Console(stderr=True)
+    try:
+        service.start()
+        with (
+            err.status("working out what was deleted last")
+            if err.is_terminal
+            else contextlib.nullcontext()
+        ):
+            while service.ask({"do": "settle"})["waiting"]:
+                pass
+    except (service.ServiceError, OSError) as error:
+        click.echo(f"noclobber: what was deleted last is not among it: {error}", err=True)
 
 
 def _check_usage(
