@@ -183,7 +183,9 @@ send_event(int daemon, const struct nc_event *event, const char *harness,
            const char *programs)
 {
     const char *session = getenv("NOCLOBBER_SESSION");
+    const char *command = getenv("NOCLOBBER_COMMAND");
     const char *variables = getenv("CLAUDE_ENV_FILE");
+    bool is_agent = command && !strncmp(command, "agent-", 6);
     char cwd[PATH_MAX];
     if (!session || strlen(session) > NC_ID_MAX)
         session = "";
@@ -192,7 +194,10 @@ send_event(int daemon, const struct nc_event *event, const char *harness,
     struct nc_harness hook = {
         .record = {.version = NC_VERSION,
                    .type = NC_HARNESS,
-                   .flags = variables && *variables ? NC_HAS_VARIABLES : 0},
+                   .flags =
+                       (uint16_t)((variables && *variables ? NC_HAS_VARIABLES
+                                                           : 0) |
+                                  (is_agent ? 0 : NC_IN_COMMAND))},
         .harness_size = (uint16_t)strlen(harness),
         .session_size = (uint16_t)strlen(session),
         .cwd_size = (uint16_t)strlen(cwd),

@@ -305,7 +305,8 @@ struct nc_exec {
 
 /* flags of struct nc_harness */
 enum nc_harness_flags {
-    NC_HAS_VARIABLES = 1 /* the harness takes variables for its shells */
+    NC_HAS_VARIABLES = 1, /* the harness takes variables for its shells */
+    NC_IN_COMMAND = 2     /* it runs in a command of the session */
 };
 
 /* SCM_RIGHTS: the event, as the harness wrote it, in a file. */

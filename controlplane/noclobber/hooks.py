@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +24,7 @@ from noclobber.harness.events import (
     Adapter,
     Answer,
     Asks,
+    Began,
     Compacted,
     Deletes,
     Edited,
@@ -75,6 +76,7 @@ class Caller(NamedTuple):
     cwd: str
     programs: str
     has_variables: bool
+    in_command: bool  # of that session, and is not its agent
 
 
 class Reply(NamedTuple):
@@ -116,7 +118,7 @@ class Hooks:
             return Reply(_hooked(adapter.trouble(why)))
         caller = Caller(
             os.fsdecode(name), session, os.fsdecode(cwd), os.fsdecode(programs),
-            bool(flags & C.NC_HAS_VARIABLES),
+            bool(flags & C.NC_HAS_VARIABLES), bool(session and flags & C.NC_IN_COMMAND),
         )  # fmt: skip
         heard = adapter.hear({"cwd": caller.cwd, **event})
         self._working[speaker] = self._work(adapter, heard, caller)
@@ -187,19 +189,27 @@ class Hooks:
             self._guard.forget_shown(scene.session)
 
     def _scene(self, heard: Heard, caller: Caller) -> Scene:
-        """Whose event it is. A session that is not known is opened."""
-        name = caller.session or _name(heard.session or caller.harness)
+        """Whose event it is. A session that is not known is opened. A harness
+        that the agent itself runs is one more sub-agent."""
+        own = heard.session or caller.harness
+        name = caller.session or _name(own)
+        begins = any(isinstance(act, Began) for act in heard.acts)
         roots = [default_root(encoded(root)) for root in heard.roots]
-        top = self._opened(name, roots)
+        top = self._opened(name, roots, begins=begins and not caller.session)
+        below = [own] if caller.in_command else []
+        below += [heard.agent] if heard.agent else []
         session = top
-        if heard.agent:
-            session = self._opened(_name(os.fsdecode(name) + "/" + heard.agent), top.roots)
+        if below:
+            session = self._opened(_name("/".join([os.fsdecode(name), *below])), top.roots)
             top.helpers.add(session.id)
+        elif begins:
+            top.helpers.clear()
         return Scene(caller.harness.encode(), encoded(heard.tool), session, top)
 
-    def _opened(self, name: bytes, roots: list[bytes] | tuple[bytes, ...]) -> Session:
+    def _opened(self, name: bytes, roots: Sequence[bytes], *, begins: bool = False) -> Session:
         guard = self._guard
-        if name not in guard.sessions.all and name not in guard.asleep():
+        is_new = name not in guard.sessions.all and name not in guard.asleep()
+        if is_new or (begins and not set(roots).issubset(guard.sessions.get(name, 0).roots)):
             self._telling.open(name, roots or [b"/"])
             # Nobody waits for it: no tool has begun yet.
             guard.host.begin(guard.speaker(0), _begin(name, roots), lambda _: None)
@@ -214,7 +224,7 @@ def _name(text: str) -> bytes:
     return name[:64] + b"-" + hashlib.sha256(name).hexdigest()[:32].encode()
 
 
-def _begin(name: bytes, roots: list[bytes] | tuple[bytes, ...]) -> bytes:
+def _begin(name: bytes, roots: Sequence[bytes]) -> bytes:
     words = name, telling.new_command(), b"", b"".join(root + b"\0" for root in roots)
     return wire.record(
         C.NC_BEGIN, wire.BEGIN, C.NC_WORKSPACE_WRITE, *map(len, words), tail=b"".join(words)

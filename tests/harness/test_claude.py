@@ -316,6 +316,15 @@ def test_relative_paths_links_and_odd_bytes(claude, page, guard):
     assert claude.refusal(claude.send(event | {"session_id": "no\0 place"}))
 
 
+def test_a_session_that_goes_on_elsewhere_protects_that_too(claude, guard):
+    claude.start()
+    other = guard.home / "other"
+    other.mkdir()
+    claude.said(claude.event("SessionStart", source="resume") | {"cwd": str(other)})
+    found = json.loads(guard.cli("status", "--json").stdout)["sessions"]
+    assert [each["roots"] for each in found] == [[str(guard.tree), str(other)]]
+
+
 def test_events_and_tools_that_nobody_knows_say_nothing(claude, page):
     for event in (
         {},

@@ -96,8 +96,16 @@ def test_two_sessions_have_two_ledgers(harness, page):
 def test_a_session_of_the_guard_is_the_harnesss_own(harness, page, guard):
     """Under `noclobber run` its commands and its tools are of one ledger."""
     assert guard.run("head", "-n", "300", str(page), session="r").returncode == 0
-    harness.env["NOCLOBBER_SESSION"] = "r"
+    harness.env |= {"NOCLOBBER_SESSION": "r", "NOCLOBBER_COMMAND": "agent-1"}
     assert "(300 lines) of it" in harness.may_write(page)
     harness.read(page, 301)
     assert harness.may_write(page) == ""
     assert guard.shell(f"echo x > {page}", session="r").returncode == 0
+
+
+def test_a_harness_that_the_agent_runs_sees_for_itself(harness, page, guard):
+    assert guard.run("cat", str(page), session="r").returncode == 0
+    harness.env |= {"NOCLOBBER_SESSION": "r", "NOCLOBBER_COMMAND": "cmd-1"}
+    assert "was shown 0 bytes" in harness.may_write(page)
+    harness.read(page)
+    assert harness.may_write(page) == ""
