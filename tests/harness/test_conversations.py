@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
+
 import pytest
 
+_numbers = itertools.count(1)
+
 OLD = "".join(f"line {number} of the old text\n" for number in range(1, 413))
+
+
+@pytest.fixture
+def guard(shared_guard):
+    """One daemon for all: the sessions have names of their own."""
+    yield shared_guard
+    for path in shared_guard.tree.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.fixture
+def harness(harness):
+    harness.session = f"s{next(_numbers)}"
+    return harness
 
 
 def test_a_part_that_was_read_is_not_the_file(harness, page, guard):
@@ -13,9 +32,9 @@ def test_a_part_that_was_read_is_not_the_file(harness, page, guard):
     assert "it holds 10192 bytes (412 lines)" in reason
     assert "was shown 115 bytes (5 lines)" in reason
     assert f"sed -n '6,412p' {page}" in reason and page.read_text() == OLD
-    (receipt,) = guard.receipts()
+    (receipt,) = [r for r in guard.receipts() if r["session"] == harness.session]
     assert (receipt["verdict"], receipt["path"]) == ("deny", str(page))
-    assert (receipt["session"], receipt["exe"]) == ("s1", harness.name)
+    assert receipt["exe"] == harness.name
     told = guard.cli("explain", str(page))
     assert told.returncode == 0 and "row 9" in told.stdout.lower()
     assert guard.cli("log", "--verify").returncode == 0
@@ -89,23 +108,25 @@ def test_a_text_that_stands_there_twice_names_no_place(harness, guard):
 
 def test_two_sessions_have_two_ledgers(harness, page):
     harness.read(page)
-    harness.session = "another"
+    harness.session += "-another"
     assert harness.may_write(page)
 
 
 def test_a_session_of_the_guard_is_the_harnesss_own(harness, page, guard):
     """Under `noclobber run` its commands and its tools are of one ledger."""
-    assert guard.run("head", "-n", "300", str(page), session="r").returncode == 0
-    harness.env |= {"NOCLOBBER_SESSION": "r", "NOCLOBBER_COMMAND": "agent-1"}
+    run = harness.session + "-run"
+    assert guard.run("head", "-n", "300", str(page), session=run).returncode == 0
+    harness.env |= {"NOCLOBBER_SESSION": run, "NOCLOBBER_COMMAND": "agent-1"}
     assert "(300 lines) of it" in harness.may_write(page)
     harness.read(page, 301)
     assert harness.may_write(page) == ""
-    assert guard.shell(f"echo x > {page}", session="r").returncode == 0
+    assert guard.shell(f"echo x > {page}", session=run).returncode == 0
 
 
 def test_a_harness_that_the_agent_runs_sees_for_itself(harness, page, guard):
-    assert guard.run("cat", str(page), session="r").returncode == 0
-    harness.env |= {"NOCLOBBER_SESSION": "r", "NOCLOBBER_COMMAND": "cmd-1"}
+    run = harness.session + "-run"
+    assert guard.run("cat", str(page), session=run).returncode == 0
+    harness.env |= {"NOCLOBBER_SESSION": run, "NOCLOBBER_COMMAND": "cmd-1"}
     assert "was shown 0 bytes" in harness.may_write(page)
     harness.read(page)
     assert harness.may_write(page) == ""

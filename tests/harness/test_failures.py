@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from noclobber import places, wire
+from noclobber.wire import C
+
 WAIT = 30.0  # s
 
 
@@ -146,6 +149,35 @@ def test_an_event_of_ten_megabytes(harness, page):
     # Codex reads by its shell, of which the model sees less.
     refused = harness.refusal(harness.send(harness.asks(page)))
     assert bool(refused) == (harness.name == "codex"), refused
+
+
+def test_a_hook_that_dies_at_it_or_talks_nonsense_harms_nobody(claude, page, guard):
+    assert claude.may_write(page)
+    event = os.memfd_create("event")
+    os.write(event, json.dumps(claude.asks(page)).encode())
+
+    def begins(harness: bytes, *fds: int) -> socket.socket:
+        record = wire.record(C.NC_HARNESS, wire.HARNESS, len(harness), 0, 0, 0, tail=harness)
+        end = places.connect(guard.home / "run" / "noclobber" / "daemon.sock", WAIT)
+        socket.send_fds(end, [record], fds)
+        return end
+
+    with begins(b"claude", event) as end:  # it is asked for the file, and dies
+        found, _ = wire.records(heard := end.recv(65536), len(heard))
+        assert [kind for kind, *_ in found] == [C.NC_WANTED]
+    unasked = wire.record(C.NC_HANDED, wire.HANDED, 0, 1, tail=b"/")
+    for end, more in (
+        (begins(b"emacs", event), b""),
+        (begins(b"claude"), b""),
+        (begins(b"claude", event, event), b""),
+        (begins(b"claude", event), unasked + unasked),
+    ):
+        with end:
+            end.sendall(more)
+            while end.recv(65536):
+                pass  # it hangs up
+    os.close(event)
+    assert claude.may_write(page)
 
 
 def test_a_harness_that_nobody_knows(guard):
