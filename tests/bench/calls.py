@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -11,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from measure import Row, in_turn
-from stage import VARIANTS, Stage
+from stage import BIN, VARIANTS, Stage
 
 BIG = 4 << 20  # bytes of the file that is read
 BARE_AND_GUARDED = ("bare", "noclobber")
@@ -59,7 +60,8 @@ def rows(stage: Stage, sizes: Sizes, say: Callable[[str], None]) -> list[Row]:
     made += _verdicts(stage, sizes)
     say("launcher")
     made += [_launches(stage, sizes), *_pumped(stage, sizes)]
-    return made
+    say("hook")
+    return [*made, *_hooks(stage, sizes)]
 
 
 def _starts(stage: Stage, sizes: Sizes) -> list[Row]:
@@ -153,4 +155,39 @@ def _pumped(stage: Stage, sizes: Sizes) -> list[Row]:
     ):
         variants = {"bare": partial(one, []), "noclobber": partial(one, stage.launcher())}
         made.append(Row(name, unit, in_turn(variants, sizes.rounds), aim=aim))
+    return made
+
+
+def _hooks(stage: Stage, sizes: Sizes) -> list[Row]:
+    """What a harness waits for at one of its tools, against a hook that does
+    nothing at all."""
+    file = stage.root / "hooked.py"
+    text = "".join(f"line {number} of many\n" for number in range(1000))
+    file.write_text(text)
+    base = {"session_id": "hooked", "cwd": str(stage.root)}
+    shown = {"content": text, "startLine": 1, "numLines": 1000, "totalLines": 1000}
+    read = base | {
+        "hook_event_name": "PostToolUse", "tool_name": "Read",
+        "tool_input": {"file_path": str(file)}, "tool_response": {"type": "text", "file": shown},
+    }  # fmt: skip
+    write = base | {
+        "hook_event_name": "PreToolUse", "tool_name": "Write",
+        "tool_input": {"file_path": str(file), "content": text},
+    }  # fmt: skip
+
+    def one(words: list[str], event: bytes) -> float:
+        began = time.perf_counter()
+        for _ in range(sizes.launches):
+            subprocess.run(
+                words, env=stage.env, cwd=stage.root, check=True, input=event, capture_output=True
+            )
+        return (time.perf_counter() - began) / sizes.launches * 1000
+
+    made = []
+    hook = [str(BIN / "noclobber-hook"), "claude"]
+    for name, event in (("a page of 1,000 lines", read), ("a Write that may be", write)):
+        data = json.dumps(event).encode()
+        variants = {"bare": partial(one, ["true"], data), "noclobber": partial(one, hook, data)}
+        row = in_turn(variants, sizes.rounds)
+        made.append(Row(f"hook: {name}", "ms", row, aim="+15 ms"))
     return made
