@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 
 class Proposed(Foreseen):
-    """The facts of what a harness's tool would do. What the commands of the
-    whole session wrote a sub-agent may have written as well."""
+    """The facts of what a harness's tool would do. What processes of the whole
+    session wrote a sub-agent may have written as well; what its agent's own
+    tools did, it has not."""
 
     above: Gathered | None = None
 
@@ -43,7 +44,13 @@ class Proposed(Foreseen):
     def authored(self) -> Coverage:
         """What the agent wrote of the file."""
         own = super().authored
-        return coverage.union(own, self.above.authored) if self.above else own
+        if self.above is None:
+            return own
+        ledger = self.above.session.ledger
+        images = (ledger.images.get(w.token) for w in ledger.authors(self.key, self.stamp))
+        if all(image and image.pid for image in images):
+            return coverage.union(own, self.above.authored)
+        return own
 
 
 class Judging:

@@ -114,6 +114,8 @@ def test_codexs_hunks_are_looked_for_in_order_and_by_whole_lines(codex, guard):
 def test_codexs_patch_by_its_shell(codex, page):
     command = "apply_patch <<'EOF'\n" + codex.adding(page, "new\n") + "\nEOF\n"
     assert codex.refusal(codex.send(codex.before_event("Bash", command)))
+    event = codex.event("PreToolUse", tool_name="apply_patch", tool_input=command)
+    assert codex.refusal(codex.send(event))
 
 
 def test_codexs_sub_agent_sees_for_itself(codex, page):

@@ -9,8 +9,10 @@ OLD = "".join(f"line {number} of the old text\n" for number in range(1, 413))
 
 def test_a_sub_agent_may_write_anew_what_its_shell_wrote(claude, shell, guard):
     assert shell(claude, "seq 100 > made").returncode == 0
+    assert claude.write(guard.tree / "mine", "the agent's own\n") == ""
     claude.agent = "a7"
     assert claude.may_write(guard.tree / "made") == ""
+    assert claude.may_write(guard.tree / "mine")  # its parent's
 
 
 def test_bash_and_the_read_tool_share_one_ledger(claude, page, shell):
@@ -85,3 +87,16 @@ def test_a_program_of_the_shell_is_judged_by_what_the_shell_showed(claude, page,
     assert shell(claude, f"sed -n '1,200p' {page}").returncode == 0
     assert shell(claude, "python3 make.py").returncode != 0
     assert page.read_text() == OLD and guard.denied() == [str(page)]
+
+
+def test_what_was_dirty_when_the_harness_began_is_guarded_from_its_shells_git(
+    claude, page, shell, guard
+):
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        assert guard.bare(*git, *words).returncode == 0
+    page.write_text(OLD + "the host's own\n")
+    refused = shell(claude, "git checkout -- a.py")
+    assert refused.returncode != 0 and "uncommitted work" in refused.stderr
+    assert page.read_text() == OLD + "the host's own\n"
+    assert shell(claude, "git status --short").stdout == " M a.py\n"

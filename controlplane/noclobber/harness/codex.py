@@ -54,7 +54,7 @@ def hear(event: Json) -> Heard:
 
 def _acts(event: Json, name: str, tool: str) -> tuple[Act, ...]:
     if name in ("PreToolUse", "PostToolUse"):
-        command = text_of(object_of(event, "tool_input"), "command")
+        command = text_of(object_of(event, "tool_input"), "command") or text_of(event, "tool_input")
         if tool == "apply_patch" or command.lstrip().startswith("apply_patch"):
             work = _before if name == "PreToolUse" else _after
             files = patches.parse(command)
