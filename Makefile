@@ -7,7 +7,8 @@
 #   check     formatters, linters, types
 #   soak      the random model's test, 25 times as long (STEPS=N, SEED=N)
 #   mutants   that this test finds a guard that is worse in one place
-#   sanitize  the launcher's and the shim's tests against an ASan and UBSan build
+#   sanitize  the launcher's, the hook's and the shim's tests against an ASan and
+#             UBSan build
 #   bench     measured against bare (BENCH=--quick: in under a minute)
 #   clean     takes out what was built, and .venv
 #
@@ -209,7 +210,8 @@ sanitize: $(INSTALLED) $(INSTALLED_DEV)
 	@status=0; reports="$(abspath build/sanitize/reports)/report"; \
 	export NOCLOBBER_BIN="$(abspath build/sanitize/bin)"; \
 	export ASAN_OPTIONS="handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0:detect_leaks=0"; \
-	$(RUN) python -m pytest tests/launcher || status=1; \
+	$(RUN) python -m pytest tests/launcher tests/harness/test_failures.py \
+	    tests/harness/test_others.py || status=1; \
 	$(RUN) NOCLOBBER_PRELOAD="$$($(CC) -print-file-name=libasan.so)" \
 	    python -m pytest tests/interpose || status=1; \
 	ours=$$(grep -sl csrc/ "$$reports".*) && cat $$ours && status=1; \
