@@ -8,7 +8,9 @@ than the file, or no byte order mark, where its harness takes them off.
 
 from __future__ import annotations
 
-from noclobber.coverage import Coverage, normal
+from collections.abc import Iterator
+
+from noclobber.coverage import Coverage, Range, normal
 
 BOM = b"\xef\xbb\xbf"
 
@@ -33,19 +35,34 @@ def line_start(content: bytes, at: int, count: int) -> int:
 def matched(content: bytes, text: str, first: int) -> Coverage:
     """The bytes of the lines that equal the file's, from the line `first`
     (from 1) on."""
-    lines = encoded(text).split(b"\n")
+    data = encoded(text)
+    at = line_start(content, 0, first - 1)
+    end = _whole_end(content, data, at)
+    return ((at, end),) if end > at else normal(_lines(content, data, at))
+
+
+def _whole_end(content: bytes, data: bytes, at: int) -> int:
+    """Where the page ends, if it stands there as it is: the usual case. Else 0."""
+    start = at + len(BOM) * (not at and content.startswith(BOM) and not data.startswith(BOM))
+    end = start + len(data)
+    if not data or not content.startswith(data, start):
+        return 0
+    if data.endswith(b"\n") or end == len(content):
+        return end
+    return next((end + len(e) for e in (b"\n", b"\r\n") if content.startswith(e, end)), 0)
+
+
+def _lines(content: bytes, data: bytes, at: int) -> Iterator[Range]:
+    lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    at = line_start(content, 0, first - 1)
-    found: list[tuple[int, int]] = []
     for line in lines:
         if at >= len(content):
-            break
+            return
         end = content.find(b"\n", at) + 1 or len(content)
         if _equals(content[at:end].removesuffix(b"\n"), line, is_first=not at):
-            found.append((at, end))
+            yield at, end
         at = end
-    return normal(found)
 
 
 def _equals(there: bytes, shown: bytes, *, is_first: bool) -> bool:
