@@ -28,7 +28,8 @@ Q := $(if $(V),,@)
 
 LAUNCHER_SOURCES := $(addprefix csrc/,launch.c shared.c session.c inherit.c \
     reach.c begin.c handles.c follow.c become.c witness.c outlets.c pump.c stream.c spool.c \
-    pty.c paths.c library.c program.c elffile.c raw.c)
+    pty.c paths.c library.c program.c elffile.c raw.c watched.c submit.c \
+    filter.c)
 HOOK_SOURCES := $(addprefix csrc/,hook.c event.c shared.c reach.c handles.c paths.c)
 # What Python calls through cffi: what the daemon does often, and for pytest
 # units of the shim, with what they need.
@@ -39,10 +40,15 @@ UNIT_SOURCES := $(addprefix csrc/,coverage.c fdtable.c pages.c raw.c paths.c \
     attest-blocks.c)
 SHIM_SOURCES := $(addprefix csrc/,shim.c environment.c area.c coverage.c \
     fdtable.c track.c channels.c descriptors.c opens.c reads.c maps.c \
-    streams.c replaces.c tree.c deletes.c made.c tombs.c readonly.c metadata.c \
-    attributes.c agent.c intake.c held.c starts.c process.c spawn.c syscalls.c \
-    connect.c client.c question.c apart.c pages.c raw.c program.c elffile.c \
-    library.c)
+    streams.c replaces.c tree.c deletes.c made.c tombs.c anew.c readonly.c \
+    metadata.c attributes.c agent.c intake.c held.c starts.c process.c spawn.c \
+    syscalls.c places.c stat.c connect.c hello.c exchange.c client.c question.c \
+    apart.c pages.c raw.c program.c elffile.c library.c supervised.c submit.c \
+    filter.c holes.c)
+SUPERVISOR_SOURCES := $(addprefix csrc/,supervise.c images.c peek.c words.c \
+    lookup.c asking.c opening.c shrinking.c naming.c kept.c execs.c filter.c \
+    coverage.c pages.c places.c stat.c connect.c exchange.c tombs.c made.c raw.c \
+    holes.c)
 
 # The shim defines the functions that _FORTIFY_SOURCE would make it call, and
 # open beside open64, which _FILE_OFFSET_BITS would make one.
@@ -82,12 +88,14 @@ endif
 LAUNCHER := $(BUILD)/bin/noclobber-exec
 LAUNCHER_BASH := $(BUILD)/bin/noclobber-bash
 HOOK := $(BUILD)/bin/noclobber-hook
+SUPERVISOR := $(BUILD)/bin/noclobber-supervise
 NATIVE_NAME = $(shell $(PYTHON) controlplane/build_native.py --name)
 
 object = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(1))
 
 .PHONY: all objects native musl
-all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH) $(HOOK) $(if $(MUSL_SHIM),musl)
+all: $(SHIM) $(LAUNCHER) $(LAUNCHER_BASH) $(HOOK) $(SUPERVISOR) \
+    $(if $(MUSL_SHIM),musl)
 
 $(BUILD)/obj/launch.o: controlplane/noclobber/__init__.py
 $(BUILD)/obj/launch.o: NC_CPPFLAGS += -DNOCLOBBER_RELEASE='"$(shell \
@@ -133,9 +141,15 @@ $(LAUNCHER_BASH): $(LAUNCHER)
 	@ln -f $< $@
 
 # All of the C, also what only Python's module is linked from.
-objects: $(call object,$(sort $(SHIM_SOURCES) $(LAUNCHER_SOURCES) $(HOOK_SOURCES) $(UNIT_SOURCES)))
+objects: $(call object,$(sort $(SHIM_SOURCES) $(LAUNCHER_SOURCES) $(HOOK_SOURCES) $(SUPERVISOR_SOURCES) $(UNIT_SOURCES)))
 
 $(HOOK): $(call object,$(HOOK_SOURCES))
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	$(Q)$(CC) $(CFLAGS) -pthread $(LDFLAGS) $^ -o $@.new
+	@mv -f $@.new $@
+
+$(SUPERVISOR): $(call object,$(SUPERVISOR_SOURCES))
 	@mkdir -p $(@D)
 	@echo "LINK $@"
 	$(Q)$(CC) $(CFLAGS) -pthread $(LDFLAGS) $^ -o $@.new

@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import build_native
 
-LAUNCHERS = ("noclobber-exec", "noclobber-bash", "noclobber-hook")
+PROGRAMS = ("noclobber-exec", "noclobber-bash", "noclobber-hook", "noclobber-supervise")
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -37,7 +37,7 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         build = root / "build"
         native = build_native.file_name()
         build_data["pure_python"] = False
-        build_data["shared_scripts"] = {str(build / "bin" / name): name for name in LAUNCHERS}
+        build_data["shared_scripts"] = {str(build / "bin" / name): name for name in PROGRAMS}
         build_data["shared_data"] = {
             str(build / "lib" / name): f"lib/{name}"
             for name in (f"noclobber/{library}", f"noclobber/musl/{library}")

@@ -115,8 +115,17 @@ nc_receive_begun(struct nc_launch *launch, bool asked)
     if (!failed) {
         launch->tier = begun.tier;
         launch->fail_open = begun.record.flags & NC_FAIL_OPEN;
+        if (begun.record.flags & NC_SUPERVISE)
+            launch->supervised = begun.record.flags & NC_SUPERVISE_ALL
+                                     ? NC_SUPERVISED_ALL
+                                     : NC_SUPERVISED_NEEDY;
         if (!launch->limit && begun.limit <= NC_SHOWN_MOST)
             launch->limit = begun.limit;
     }
     launch->is_dirty = failed || begun.is_dirty;
+    const char *wanted = getenv("NOCLOBBER_SUPERVISOR");
+    if (wanted && !getenv("NOCLOBBER_SESSION")) /* the host's to say */
+        launch->supervised = !strcmp(wanted, "always")  ? NC_SUPERVISED_ALL
+                             : !strcmp(wanted, "never") ? NC_SUPERVISED_NONE
+                                                        : NC_SUPERVISED_NEEDY;
 }

@@ -13,6 +13,10 @@ struct nc_reply {
 };
 
 int nc_exchange(int to, const struct nc_ask *ask, struct nc_reply *reply);
+/* Its two halves. */
+int nc_exchange_ask(int to, const struct nc_ask *ask);
+int nc_exchange_hear(int to, struct nc_reply *reply);
+extern const char nc_down[]; /* what is said where nobody answers */
 
 /* Over this process's connection. 1: it is busy in this very thread; -1: the
  * daemon does not answer. */

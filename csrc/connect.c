@@ -7,10 +7,8 @@
 #include "shim.h"
 
 #define PATIENCE 2 /* seconds that a program waits for a silent daemon */
-#define HIGH 960   /* descriptors of ours lie here or above, if they can */
 
 static const char *socket_path;
-static const char *session, *command;
 static int lifeline = -1;
 static uint64_t lifeline_ino;
 static char lifeline_text[64];
@@ -30,13 +28,6 @@ nc_connect_start(const char *path, const char *inherited)
     for (; *at >= '0' && *at <= '9'; at++)
         lifeline_ino = lifeline_ino * 10 + (uint64_t)(*at - '0');
     lifeline = fd;
-}
-
-void
-nc_hello_start(const char *session_id, const char *command_id)
-{
-    session = session_id;
-    command = command_id ? command_id : "";
 }
 
 /* ---- a socket ------------------------------------------------------ */
@@ -99,8 +90,8 @@ reach_path(int sock)
     return result;
 }
 
-static int
-lifeline_holds(void)
+int
+nc_lifeline_holds(void)
 {
     struct stat st;
     return lifeline >= 0 && !nc_stat(lifeline, &st) && S_ISSOCK(st.st_mode) &&
@@ -113,7 +104,7 @@ static int
 by_lifeline(void)
 {
     int pair[2];
-    if (!lifeline_holds() ||
+    if (!nc_lifeline_holds() ||
         nc_raw(socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
         return -1;
     const struct nc_record adopt = {
@@ -158,35 +149,16 @@ nc_connect(int closable)
 }
 
 void
-nc_lifeline_open(void)
+nc_lifeline_keep(int sock, uint64_t ino)
 {
-    if (lifeline_holds() || nc_is_guest())
-        return;
-    int kept = errno;
-    int sock = nc_connect(-1);
-    if (sock >= 0) {
-        int high = (int)nc_raw(fcntl, sock, F_DUPFD, HIGH);
-        if (high < 0)
-            high = (int)nc_raw(dup, sock);
-        nc_raw_close(sock);
-        char hello[NC_ARGV_MAX + 1024];
-        struct stat st;
-        size_t size = nc_hello(hello, sizeof hello);
-        if (high >= 0 && !nc_stat(high, &st) &&
-            !nc_send(high, hello, size, NULL, 0)) {
-            lifeline = high;
-            lifeline_ino = (uint64_t)st.st_ino;
-        } else if (high >= 0) {
-            nc_raw_close(high);
-        }
-    }
-    errno = kept;
+    lifeline = sock;
+    lifeline_ino = ino;
 }
 
 const char *
 nc_lifeline_entry(void)
 {
-    if (!lifeline_holds())
+    if (!nc_lifeline_holds())
         return NULL;
     char digits[24];
     int many = 0;
@@ -286,59 +258,4 @@ nc_receive(int sock, void *out, size_t size)
             return -1;
     }
     return 0;
-}
-
-/* ---- the first word ------------------------------------------------ */
-
-static size_t
-put(char *out, size_t at, size_t size, const char *text, size_t limit)
-{
-    size_t length = text ? strlen(text) : 0;
-    if (length > limit || at + length > size)
-        length = 0;
-    if (length)
-        memcpy(out + at, text, length);
-    return length;
-}
-
-size_t
-nc_hello(void *out, size_t size)
-{
-    struct nc_hello hello = {
-        .record = {.version = NC_VERSION,
-                   .type = NC_HELLO,
-                   .flags = nc_process.agent ? NC_IS_AGENT : 0},
-        .token = nc_token(),
-        .parent_token = nc_process.parent,
-        .pid = nc_raw_getpid(),
-        .ppid = (int32_t)nc_raw(getppid),
-    };
-    char *text = out;
-    size_t at = sizeof hello;
-    const char *exe = (const char *)getauxval(AT_EXECFN);
-    hello.session_size = (uint16_t)put(text, at, size, session, NC_ID_MAX);
-    at += hello.session_size;
-    hello.command_size = (uint16_t)put(text, at, size, command, NC_ID_MAX);
-    at += hello.command_size;
-    hello.exe_size = (uint16_t)put(text, at, size, exe, 768);
-    at += hello.exe_size;
-    size_t argv_start = at;
-    const char *word = nc_process.words;
-    while (word < nc_process.words_end) {
-        size_t whole = strnlen(word, (size_t)(nc_process.words_end - word));
-        size_t length = whole > 512 ? 512 : whole;
-        if (at + length + 9 > size ||
-            at - argv_start + length + 1 > NC_ARGV_MAX)
-            break;
-        memcpy(text + at, word, length);
-        at += length;
-        text[at++] = 0;
-        word += whole + 1;
-    }
-    hello.argv_size = (uint16_t)(at - argv_start);
-    while (at % 8)
-        text[at++] = 0;
-    hello.record.size = (uint32_t)at;
-    memcpy(text, &hello, sizeof hello);
-    return at;
 }

@@ -12,12 +12,14 @@
 #define PRELOAD_MOST (NC_PRELOAD_ROOM - NC_CHILD_ROOM)
 
 static const char *const names[] = {
-    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND",  "NOCLOBBER_ROOTS",
-    "NOCLOBBER_SKIP",    "NOCLOBBER_SOCKET",   "NOCLOBBER_PUMP",
-    "NOCLOBBER_FAIL",    "NOCLOBBER_LIFELINE", "NOCLOBBER_TIER",
-    "NOCLOBBER_DIRTY",   "NOCLOBBER_AGENT",
+    "NOCLOBBER_SESSION",    "NOCLOBBER_COMMAND",  "NOCLOBBER_ROOTS",
+    "NOCLOBBER_SKIP",       "NOCLOBBER_SOCKET",   "NOCLOBBER_PUMP",
+    "NOCLOBBER_FAIL",       "NOCLOBBER_LIFELINE", "NOCLOBBER_TIER",
+    "NOCLOBBER_DIRTY",      "NOCLOBBER_AGENT",    "NOCLOBBER_SUPERVISE",
+    "NOCLOBBER_SUPERVISED",
 };
 #define NAMES (sizeof names / sizeof *names)
+_Static_assert(NAMES < NC_OURS_ROOM, "room for each and for the end");
 
 /* Copies: a program may write its title over its first environment. */
 NC_COLD static char text[KEPT_TEXT];
@@ -78,14 +80,31 @@ nc_environment_size(char *const *given)
     size_t size = 0;
     while (given && given[size])
         size++;
-    return size + NAMES + 4;
+    return size + NAMES + 5;
 }
 
 char *const *
 nc_environment(char *const *given, char **room, char *preload,
-               enum nc_loader loader)
+               enum nc_loader loader, const char *also)
 {
-    return nc_environment_of(given, room, preload, loader, NULL);
+    return nc_environment_of(given, room, preload, loader, NULL, also);
+}
+
+void
+nc_environment_ours(char *out[NC_OURS_ROOM])
+{
+    size_t at = 0;
+    for (size_t i = 0; i < NAMES; i++)
+        if (kept[i])
+            out[at++] = (char *)kept[i];
+    out[at] = NULL;
+}
+
+int
+nc_has_library(enum nc_loader loader)
+{
+    char room[NC_LIBRARY_ROOM];
+    return shim && nc_library_for(shim, loader, room);
 }
 
 /* Is this entry one that a program has no part in whose parent is the agent?
@@ -106,7 +125,8 @@ is_same(const char *found, size_t size, const char *library)
 
 char *const *
 nc_environment_of(char *const *given, char **room, char *preload,
-                  enum nc_loader loader, const struct nc_outputs *outputs)
+                  enum nc_loader loader, const struct nc_outputs *outputs,
+                  const char *also)
 {
     char other[NC_LIBRARY_ROOM];
     const char *library = shim ? nc_library_for(shim, loader, other) : NULL;
@@ -150,7 +170,7 @@ nc_environment_of(char *const *given, char **room, char *preload,
     const char *lifeline = has_lifeline ? NULL : nc_lifeline_entry();
     if (!library && !has_preload)
         has_preload = 1;
-    if (has_session && has_preload == 1 && !lifeline && !leaves)
+    if (has_session && has_preload == 1 && !lifeline && !leaves && !also)
         return given;
     if (!has_preload &&
         nc_library_put("", library, preload + sizeof PRELOAD - 1,
@@ -168,6 +188,8 @@ nc_environment_of(char *const *given, char **room, char *preload,
         room[at++] = (char *)asan;
     if (lifeline)
         room[at++] = (char *)lifeline;
+    if (also)
+        room[at++] = (char *)also;
     room[at] = NULL;
     return room;
 }

@@ -24,11 +24,17 @@
 extern char **environ;
 
 static const char *const ours[] = {
-    "NOCLOBBER_SESSION", "NOCLOBBER_COMMAND",
-    "NOCLOBBER_ROOTS",   "NOCLOBBER_SKIP",
-    "NOCLOBBER_SOCKET",  "NOCLOBBER_PUMP",
-    "NOCLOBBER_TIER",    "NOCLOBBER_DIRTY",
-    "NOCLOBBER_AGENT",   PRELOAD,
+    "NOCLOBBER_SESSION",
+    "NOCLOBBER_COMMAND",
+    "NOCLOBBER_ROOTS",
+    "NOCLOBBER_SKIP",
+    "NOCLOBBER_SOCKET",
+    "NOCLOBBER_PUMP",
+    "NOCLOBBER_TIER",
+    "NOCLOBBER_DIRTY",
+    "NOCLOBBER_AGENT",
+    "NOCLOBBER_SUPERVISE",
+    PRELOAD,
     "ASAN_OPTIONS",
 };
 #define OURS (sizeof ours / sizeof *ours)
@@ -166,7 +172,7 @@ nc_guarded_environment(const struct nc_launch *launch)
     size_t count = 0;
     while (environ[count])
         count++;
-    char **out = nc_alloc((count + OURS + 3) * sizeof *out);
+    char **out = nc_alloc((count + OURS + 4) * sizeof *out);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         size_t name = strcspn(environ[i], "=");
@@ -191,6 +197,8 @@ nc_guarded_environment(const struct nc_launch *launch)
         out[used++] = print("NOCLOBBER_AGENT=%u:%s",
                             launch->limit ? launch->limit : NC_SHOWN_LIMIT,
                             launch->agent_exe ? launch->agent_exe : "");
+    if (launch->supervised != NC_SUPERVISED_NONE)
+        out[used++] = print("NOCLOBBER_SUPERVISE=%s", launch->supervisor);
     if (launch->fail_open && !getenv("NOCLOBBER_FAIL"))
         out[used++] = print("NOCLOBBER_FAIL=open");
     char *list = preload(getenv(PRELOAD), launch);

@@ -210,6 +210,7 @@ nc_begin(const struct nc_launch *launch)
             unguarded(launch, why);
         }
     }
+    nc_supervise(launch);
     environ = launch->environment;
     nc_execute(launch);
 }
@@ -228,6 +229,7 @@ find_guard(struct nc_launch *launch, const char *directory)
         unguarded(launch, why);
     }
     launch->library = library;
+    launch->supervisor = nc_joined(directory, "/noclobber-supervise");
 
     launch->daemon = nc_find_daemon(directory, &launch->socket, NC_START_MS,
                                     why, sizeof why);
@@ -268,6 +270,8 @@ main(int argc, char **argv)
         carried = nc_plan_outlets(&pump, &launch, &attested);
     if (!launch.nested)
         nc_receive_begun(&launch, asked);
+    else if (getenv("NOCLOBBER_SUPERVISE"))
+        launch.supervised = NC_SUPERVISED_NEEDY;
     launch.flags = (launch.agent ? (unsigned)NC_AGENT : 0) |
                    (attested ? (unsigned)NC_ATTESTED : 0);
     launch.environment = nc_guarded_environment(&launch);

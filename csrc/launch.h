@@ -11,6 +11,7 @@
  *   handles.c   descriptors that must not get into the command's way
  *   follow.c    the process that waits: signals, status, stops
  *   become.c    the command's process, until it is the command
+ *   watched.c   the supervisor of what the shim does not enter
  *   witness.c   who tells signals to our pid from signals to our group
  *   outlets.c   which of the command's outputs are carried
  *   pump.c      the process that forwards what the command prints
@@ -45,6 +46,12 @@
 #define NC_SHOWN_LIMIT 30000   /* bytes a command, unless --shown-limit */
 #define NC_SHOWN_MOST 16777216 /* bytes; more is not kept in memory */
 
+enum nc_supervised {
+    NC_SUPERVISED_NONE,
+    NC_SUPERVISED_NEEDY, /* what the shim does not enter */
+    NC_SUPERVISED_ALL
+};
+
 struct nc_launch {
     char **argv; /* the command's, ended by NULL */
     char *title; /* our own arguments as ps shows them */
@@ -62,6 +69,8 @@ struct nc_launch {
     bool is_dirty;             /* git is to be asked about */
     const char *task;          /* what the command is for, or NULL */
     uint32_t limit;            /* shown_limit in bytes; 0: not known */
+    const char *supervisor;    /* its program, absolute */
+    int supervised;            /* enum nc_supervised */
     bool fail_open;            /* configured: a silent daemon refuses nothing */
     unsigned flags;            /* enum nc_command_flags */
     bool agent;                /* the command is the agent itself */
@@ -126,6 +135,10 @@ int nc_reach_daemon(const char *socket, const char *starter, int patience,
                     char *why, size_t why_size);
 /* Waits `patience` ms at most for a daemon whose queue is full. -1: errno. */
 int nc_connect(const char *socket, int patience);
+
+/* watched.c. Puts this process under a supervisor where its command needs one:
+ * the last step before it is executed. */
+void nc_supervise(const struct nc_launch *launch);
 
 /* begin.c. Ask the daemon what holds for the command (NC_BEGIN); it looks at
  * the roots of a new session first. Returns 0, or -1 with errno. */

@@ -147,8 +147,9 @@ nc_before_exec(void)
     char *room[nc_environment_size(given)];                                  \
     char preload[NC_PRELOAD_ROOM];                                           \
     nc_before_exec();                                                        \
+    const char *also = nc_supervised(&start, &program);                      \
     char *const *environment =                                               \
-        nc_environment(given, room, preload, program.loader);                \
+        nc_environment(given, room, preload, program.loader, also);          \
     return call
 
 extern char **environ;

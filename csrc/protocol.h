@@ -8,10 +8,11 @@
  *
  * One-way records are reports and have no answer. NC_QUESTION and NC_REQUEST
  * block for NC_ANSWER and NC_REPLY, as NC_BEGIN does for NC_BEGUN, and NC_EXEC
- * and NC_WHO for NC_ANSWER; NC_HARNESS and NC_HANDED for NC_WANTED or NC_HOOKED. The
- * first record of a connection is NC_HELLO (a process), NC_BEGIN or NC_COMMAND
- * (the launcher), NC_HARNESS (a harness's hook) or NC_REQUEST (a person's command
- * line).
+ * and NC_WHO for NC_ANSWER; NC_HARNESS and NC_HANDED for NC_WANTED or
+ * NC_HOOKED. The first record of a connection is NC_HELLO (a process, or its
+ * supervisor for it), NC_BEGIN or NC_COMMAND (the launcher), NC_HARNESS (a
+ * harness's hook), NC_REQUEST (a person's command line) or NC_WATCH (a
+ * supervisor).
  *
  * Python reads this file through cffi, which strips the lines that begin
  * with #ifndef, #include and #endif and keeps plain `#define NAME NUMBER`;
@@ -51,7 +52,10 @@ enum nc_type {
     NC_HARNESS = 24,  /* struct nc_harness: an event of a harness */
     NC_WANTED = 25,   /* struct nc_wanted: the daemon wants to look at a file */
     NC_HANDED = 26,   /* struct nc_handed: here it is */
-    NC_HOOKED = 27    /* struct nc_hooked: what the harness is told */
+    NC_HOOKED = 27,   /* struct nc_hooked: what the harness is told */
+    NC_WATCH = 28,    /* no body: a supervisor's first word */
+    NC_SETTLE = 29    /* no body: the daemon wants to know all that a supervisor
+                       * has not told yet, which then says the same */
 };
 
 struct nc_record {
@@ -77,7 +81,10 @@ struct nc_range {
 };
 
 /* flags of struct nc_hello */
-enum nc_hello_flags { NC_IS_AGENT = 1 /* the agent's own process */ };
+enum nc_hello_flags {
+    NC_IS_AGENT = 1,  /* the agent's own process */
+    NC_SPOKEN_FOR = 2 /* its supervisor says it, and what follows */
+};
 
 /* A process image: from exec (or fork) to exec or exit. */
 struct nc_hello {
@@ -151,8 +158,10 @@ struct nc_begin {
 
 /* flags of struct nc_begun */
 enum nc_begun_flags {
-    NC_LOOKING = 1,  /* git is being asked; another answer follows */
-    NC_FAIL_OPEN = 2 /* configured: without a daemon nothing is refused */
+    NC_LOOKING = 1,      /* git is being asked; another answer follows */
+    NC_FAIL_OPEN = 2,    /* configured: without a daemon nothing is refused */
+    NC_SUPERVISE = 4,    /* configured: what the shim does not enter */
+    NC_SUPERVISE_ALL = 8 /* the command itself, whatever it is */
 };
 
 struct nc_begun {

@@ -205,26 +205,6 @@ truncate64(const char *path, off_t size)
 
 /* ---- holes and clones ---------------------------------------------- */
 
-/* The kernel's own rules: what breaks them loses nothing, and has its error. */
-static int
-can_lose(int mode, off_t offset, off_t size, const struct stat *st)
-{
-    off_t end;
-    if (offset < 0 || size <= 0 || __builtin_add_overflow(offset, size, &end))
-        return 0;
-    switch (mode) {
-    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
-    case FALLOC_FL_ZERO_RANGE:
-    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
-        return 1;
-    case FALLOC_FL_COLLAPSE_RANGE:
-        return !(offset % st->st_blksize) && !(size % st->st_blksize) &&
-               end < st->st_size;
-    default:
-        return 0;
-    }
-}
-
 static int
 may_punch(int fd, int mode, off_t offset, off_t size)
 {
@@ -232,7 +212,7 @@ may_punch(int fd, int mode, off_t offset, off_t size)
     int kept = errno;
     if (!nc_process.active || !(mode & ~FALLOC_FL_KEEP_SIZE) ||
         nc_stat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size ||
-        !can_lose(mode, offset, size, &st) ||
+        !nc_can_lose(mode, offset, size, &st) ||
         (nc_raw(fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
         errno = kept;
         return 0;
@@ -266,20 +246,6 @@ fallocate64(int fd, int mode, off_t offset, off_t size)
     return REAL(fallocate64)(fd, mode, offset, size);
 }
 
-/* Would the file system clone? It is asked for a byte from behind every end,
- * at odd places: who can clone says EINVAL, who cannot what it would say. */
-static int
-can_clone(int to, int from)
-{
-    const struct file_clone_range nowhere = {
-        .src_fd = from,
-        .src_offset = (1ULL << 60) + 1,
-        .src_length = 1,
-        .dest_offset = 1,
-    };
-    return nc_raw(ioctl, to, FICLONERANGE, &nowhere) && errno == EINVAL;
-}
-
 NC_EXPORT int
 ioctl(int fd, nc_ioctl_number request, ...)
 {
@@ -297,7 +263,7 @@ ioctl(int fd, nc_ioctl_number request, ...)
     if (nc_unlikely(request == FICLONE) && nc_process.active) {
         int kept = errno;
         int is_loss = !nc_stat(fd, &st) && S_ISREG(st.st_mode) && st.st_size &&
-                      can_clone(fd, (int)(intptr_t)argument);
+                      nc_can_clone(fd, (int)(intptr_t)argument);
         errno = kept;
         if (is_loss &&
             ask_about(NC_OP_TRUNCATE, fd, &st, 0, (uint64_t)st.st_size)) {

@@ -227,6 +227,7 @@ nc_silence(void)
         return;
     nc_settle(NC_AT_EXIT);
     nc_process.active = nc_process.read_only = nc_process.asks_git = 0;
+    nc_process.supervises = 0;
 }
 
 /* ---- the start ----------------------------------------------------- */
@@ -304,6 +305,10 @@ start(int arguments, char **argv, char **environment)
     nc_area_start(nc_environment_get("NOCLOBBER_ROOTS"),
                   nc_environment_get("NOCLOBBER_SKIP"));
     nc_process.active = 1;
+    if (nc_environment_get("NOCLOBBER_SUPERVISED"))
+        nc_presence_start();
+    else
+        nc_process.supervises = nc_environment_get("NOCLOBBER_SUPERVISE") != 0;
     nc_note_inherited();
     if (nc_unlikely(nc_environment_get("NOCLOBBER_AGENT") != NULL))
         nc_agent_start();

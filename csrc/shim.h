@@ -84,6 +84,7 @@ extern struct nc_process {
     int fail_open;       /* a silent daemon refuses nothing */
     int read_only;       /* nothing under a root may change */
     int asks_git;        /* git may start when the daemon says so */
+    int supervises;      /* what the shim does not enter gets a supervisor */
     uint64_t pump[2];    /* inodes of the pipes that lead to the agent */
     int agent;           /* the agent's own process */
     int beside;          /* a tool that a program on the way to it started */
@@ -115,7 +116,7 @@ void nc_settle(enum nc_moment moment);
 void nc_tell_files(void); /* what was read so far */
 void nc_silence(void);    /* the program wants no system call of ours */
 
-/* ---- where a path lies (area.c) ------------------------------------ */
+/* ---- where a path lies (places.c, area.c) --------------------------- */
 
 enum nc_area {
     NC_AREA_NONE = 0, /* never protected: system, temp, cache */
@@ -139,9 +140,11 @@ size_t nc_path_in(int dirfd, const char *name, char *out);
 /* The path of an open descriptor as the kernel tells it, size or 0. */
 size_t nc_path_of(int fd, char *out, size_t size);
 enum nc_area nc_area_of_fd(int fd, char *out, size_t *out_size);
+/* Of what has no path, in a folder: `out` says as much as there is room for. */
+enum nc_area nc_area_by_climbing(int folder, char *out, size_t *out_size);
 void nc_cwd_changed(void);
 
-/* ---- reports and questions (client.c, connect.c) ------------------- */
+/* ---- reports and questions (client.c, connect.c, hello.c) ----------- */
 
 /* A connection, or -1. `closable`: a descriptor that may be closed for room
  * (in a process of its own), or -1. Touches no state: a guest may call it. */
@@ -153,6 +156,8 @@ int nc_receive(int sock, void *out, size_t size);
  * sight of the socket's path or the right to make sockets. */
 void nc_lifeline_open(void);
 const char *nc_lifeline_entry(void); /* for the environment, or NULL */
+int nc_lifeline_holds(void);
+void nc_lifeline_keep(int sock, uint64_t ino);
 void nc_connect_start(const char *socket, const char *lifeline);
 size_t nc_hello(void *out, size_t size);
 void nc_hello_start(const char *session, const char *command);
@@ -200,7 +205,7 @@ void *nc_shared_page(const char *name, size_t size, int protection);
 int nc_is_made(const struct nc_version *version);
 extern int nc_refusals; /* how many files this process was refused */
 
-/* ---- descriptors (track.c) ----------------------------------------- */
+/* ---- descriptors (stat.c, track.c) ---------------------------------- */
 
 void nc_version_from(struct nc_version *out, const struct stat *st);
 int nc_stat(int fd, struct stat *out); /* raw, errno kept on success */
@@ -280,15 +285,20 @@ int nc_may_rename(int from_dir, const char *from, int to_dir, const char *to,
 void nc_note_renamed(int from_dir, const char *from, int to_dir, const char *to,
                      unsigned flags);
 
+/* Does such an fallocate throw bytes away, if it succeeds? (holes.c) */
+int nc_can_lose(int mode, off_t offset, off_t size, const struct stat *st);
+int nc_can_clone(int to, int from);
+
 /* What a path names, its last part not followed: a descriptor, or -1. */
 int nc_look_at(int dirfd, const char *path, struct stat *st);
 void nc_let_go(int fd, int kept); /* closes it; errno is `kept` */
 /* The absolute path of a name, by its folder; its size, or 0. */
 size_t nc_full_path(int dirfd, const char *path, char *out);
 
-/* ---- creating anew (tombs.c) --------------------------------------- */
+/* ---- creating anew (tombs.c, anew.c) -------------------------------- */
 
 int nc_tombs_any(void); /* was anything deleted that might matter? */
+int nc_tomb_may_stand(const char *path, size_t size); /* where there are any */
 /* Says that a name is about to be deleted by a process that does not wait for
  * the daemon. 0: it cannot be said. */
 int nc_tomb_mark(const char *path, size_t size);
@@ -341,11 +351,18 @@ size_t nc_environment_size(char *const *given);
  * `loader` loads, built in `room` and `text`; or `given` itself. The stack is
  * the only memory: a vfork child comes here. */
 char *const *nc_environment(char *const *given, char **room, char *text,
-                            enum nc_loader loader);
+                            enum nc_loader loader,
+                            const char *also); /* one entry more, or NULL */
 /* The same for a program that is spawned, with outputs of its own. */
 char *const *nc_environment_of(char *const *given, char **room, char *text,
                                enum nc_loader loader,
-                               const struct nc_outputs *outputs);
+                               const struct nc_outputs *outputs,
+                               const char *also);
+/* The session's own entries alone. */
+#define NC_OURS_ROOM 24
+void nc_environment_ours(char *out[NC_OURS_ROOM]);
+/* Is there a shim for what that loader loads? */
+int nc_has_library(enum nc_loader loader);
 #define NC_PRELOAD_ROOM (4096 + NC_CHILD_ROOM) /* bytes of `text` */
 void nc_before_exec(void);
 void nc_before_spawn(void);
@@ -367,4 +384,17 @@ struct nc_program nc_look_up(struct nc_start *start, char *found);
 /* 0: it may. -1: git would destroy what is the host's, or change what may not
  * be changed; errno is EPERM. */
 int nc_may_start(const struct nc_start *start);
+
+/* ---- where the shim does not get (supervised.c) ---------------------- */
+
+/* Puts this process under a supervisor if the program needs one: what its
+ * environment then has to say, or NULL. */
+const char *nc_supervised(const struct nc_start *start,
+                          const struct nc_program *program);
+/* The same for a program that the C library starts: the words of the one to
+ * start in its place, for which there is room in `words`; or NULL. */
+char **nc_spawned(const struct nc_start *start,
+                  const struct nc_program *program, char **words);
+/* Says to a supervisor that this process has the shim. */
+void nc_presence_start(void);
 #endif

@@ -151,14 +151,20 @@ redirect(const posix_spawn_file_actions_t *given, int from[2])
 }
 #endif
 
-/* `program`: what is to be started. */
+/* What is to be started. */
+struct starting {
+    struct nc_program program;
+    char found[NC_PATH_MAX];
+    char **words; /* room for them, then those of what is to start in its place,
+                   * or NULL */
+};
+
 static int
 judge_all(const posix_spawn_file_actions_t *actions, const char *path,
           char *const argv[], char *const given[], int search,
-          struct nc_program *program)
+          struct starting *out)
 {
     int folder;
-    char found[NC_PATH_MAX];
     int refused = judge(actions, &folder);
     struct nc_start start = {
         .dirfd = folder,
@@ -169,13 +175,26 @@ judge_all(const posix_spawn_file_actions_t *actions, const char *path,
         .search = search,
     };
     if (!refused) {
-        *program = nc_look_up(&start, found);
+        out->program = nc_look_up(&start, out->found);
         if (nc_unlikely(nc_process.asks_git) && nc_may_start(&start))
             refused = EPERM;
+        else
+            out->words = nc_spawned(&start, &out->program, out->words);
+        if (!refused && out->words)
+            out->program = nc_cover_of(AT_FDCWD, out->words[0]);
     }
     if (folder >= 0)
         nc_raw_close(folder);
     return refused;
+}
+
+static size_t
+count(char *const argv[])
+{
+    size_t many = 0;
+    while (argv && nc_readable(&argv[many]) && argv[many])
+        many++;
+    return many;
 }
 
 /* What the program will print to, as far as its agent wants to know. */
@@ -193,21 +212,22 @@ outputs_of(const posix_spawn_file_actions_t *actions)
     return found;
 }
 
-#define SPAWN(name, search)                                                \
-    if (!nc_process.active || (given && !nc_readable(given)))              \
-        return REAL(name)(pid, path, actions, attributes, argv, given);    \
-    struct nc_program program;                                             \
-    int refused = judge_all(actions, path, argv, given, search, &program); \
-    if (refused)                                                           \
-        return refused;                                                    \
-    nc_before_spawn();                                                     \
-    char *room[nc_environment_size(given)];                                \
-    char preload[NC_PRELOAD_ROOM];                                         \
-    const struct nc_outputs outputs = outputs_of(actions);                 \
-    char *const *environment =                                             \
-        nc_environment_of(given, room, preload, program.loader, &outputs); \
-    return REAL(name)(pid, path, actions, attributes, argv,                \
-                      (char **)environment)
+#define SPAWN(name, search)                                                    \
+    if (!nc_process.active || (given && !nc_readable(given)))                  \
+        return REAL(name)(pid, path, actions, attributes, argv, given);        \
+    char *words[count(argv) + 3];                                              \
+    struct starting it = {.words = words};                                     \
+    int refused = judge_all(actions, path, argv, given, search, &it);          \
+    if (refused)                                                               \
+        return refused;                                                        \
+    nc_before_spawn();                                                         \
+    char *room[nc_environment_size(given)];                                    \
+    char preload[NC_PRELOAD_ROOM];                                             \
+    const struct nc_outputs outputs = outputs_of(actions);                     \
+    char *const *environment = nc_environment_of(                              \
+        given, room, preload, it.program.loader, &outputs, NULL);              \
+    return REAL(name)(pid, it.words ? it.words[0] : path, actions, attributes, \
+                      it.words ? it.words : argv, (char **)environment)
 
 NC_EXPORT int
 posix_spawn(pid_t *pid, const char *path,
@@ -231,19 +251,19 @@ posix_spawnp(pid_t *pid, const char *path,
 
 /* The C library starts the shell with what `environ` is: where the program
  * has emptied that, the session's own stands there until the call returns. */
-#define WITH_SESSION(type, call)                                     \
-    if (!nc_process.active)                                          \
-        return call;                                                 \
-    char **before = environ;                                         \
-    char *room[nc_environment_size(before)];                         \
-    char preload[NC_PRELOAD_ROOM];                                   \
-    char **ours = (char **)nc_environment(                           \
-        before, room, preload, nc_cover_of(AT_FDCWD, SHELL).loader); \
-    if (ours != before)                                              \
-        environ = ours;                                              \
-    type result = call;                                              \
-    if (ours != before && environ == ours)                           \
-        environ = before;                                            \
+#define WITH_SESSION(type, call)                                           \
+    if (!nc_process.active)                                                \
+        return call;                                                       \
+    char **before = environ;                                               \
+    char *room[nc_environment_size(before)];                               \
+    char preload[NC_PRELOAD_ROOM];                                         \
+    char **ours = (char **)nc_environment(                                 \
+        before, room, preload, nc_cover_of(AT_FDCWD, SHELL).loader, NULL); \
+    if (ours != before)                                                    \
+        environ = ours;                                                    \
+    type result = call;                                                    \
+    if (ours != before && environ == ours)                                 \
+        environ = before;                                                  \
     return result
 
 extern char **environ;

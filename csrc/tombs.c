@@ -55,8 +55,8 @@ nc_tombs_any(void)
            (own_count || __atomic_load_n(&page->count, __ATOMIC_ACQUIRE));
 }
 
-static int
-may_stand(const char *path, size_t size)
+int
+nc_tomb_may_stand(const char *path, size_t size)
 {
     const struct nc_tombs *page = tombs;
     if (page == &all_taken)
@@ -79,63 +79,4 @@ nc_tomb_mark(const char *path, size_t size)
     marks->slots[hash % NC_TOMB_SLOTS] = UINT8_MAX;
     __atomic_store_n(&marks->count, 1, __ATOMIC_RELEASE);
     return 1;
-}
-
-int
-nc_may_create(int fd, int source)
-{
-    char path[NC_PATH_MAX];
-    size_t size;
-    struct stat st;
-    if (!nc_tombs_any())
-        return 0;
-    int kept = errno;
-    if (nc_stat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size ||
-        nc_area_of_fd(fd, path, &size) != NC_AREA_ROOT || !size ||
-        !may_stand(path, size)) {
-        errno = kept;
-        return 0;
-    }
-    struct nc_version version;
-    nc_version_from(&version, &st);
-    const struct nc_ask ask = {
-        .op = NC_OP_CREATE,
-        .fd = fd,
-        .other = source,
-        .path = path,
-        .path_size = size,
-        .version = &version,
-    };
-    errno = kept;
-    return nc_ask(&ask);
-}
-
-int
-nc_may_take_name(int dirfd, const char *path, int source)
-{
-    char where[NC_PATH_MAX];
-    if (!nc_tombs_any())
-        return 0;
-    int kept = errno;
-    size_t size = nc_full_path(dirfd, path, where);
-    if (!size || !may_stand(where, size)) {
-        errno = kept;
-        return 0;
-    }
-    /* a placeholder: where the answer is no, it becomes the old file again */
-    int fd =
-        nc_raw_open(dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        errno = kept;
-        return 0; /* taken, or impossible: the kernel says so itself */
-    }
-    int refused = nc_may_create(fd, source);
-    nc_raw_close(fd);
-    if (!refused) {
-        nc_raw(unlinkat, dirfd, path, 0);
-        errno = kept;
-        return 0;
-    }
-    errno = EPERM;
-    return -1;
 }

@@ -97,6 +97,7 @@ class Config:
     outputs: tuple[str, ...] = OUTPUTS
     programs: str = "deny"  # row 10: deny | snapshot
     fail: str = "closed"  # without a daemon: closed | open
+    supervisor: str = "auto"  # of what the shim does not enter: auto | always | never
     on_dirty: str = "protect"  # what is uncommitted at a session's start: see dirty.py
     on_compact: str = "clear"  # a harness compacts: what it had shown is so no more | keep
     shown_limit: int | str = SHOWN_LIMIT  # bytes, or one of PRESETS
@@ -123,6 +124,7 @@ _USERS_OWN = ("allow_inside", "export")
 _CHOICES = {
     "programs": ("deny", "snapshot"),
     "fail": ("closed", "open"),
+    "supervisor": ("auto", "always", "never"),
     "on_dirty": ("protect", "read-only", "ignore"),
     "on_compact": ("clear", "keep"),
     "export": ("none", "otel"),

@@ -39,6 +39,7 @@ LONGEST = 0.05  # s that a report may wait for its commit when others press
 PAUSE = 0.05  # s
 CATCH_UP = 0.5  # s for a pump to tell what it has forwarded
 SEND_TIMEOUT = 2.0  # s for an answer that the other end does not take
+SETTLING = 0.2  # s for supervisors to tell what they know
 TICK = 3600.0  # s between two looks at what has become too old
 
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
@@ -49,9 +50,11 @@ _receive = C.nc_receive_piece
 _QUESTION: int = C.NC_QUESTION
 _ADOPT: int = C.NC_ADOPT
 _TELL = wire.record(C.NC_SHOWN, wire.RECORD)
+_WATCH: int = C.NC_WATCH
+_SETTLE: int = C.NC_SETTLE
 _ASKS = {
     C.NC_QUESTION, C.NC_REQUEST, C.NC_ADOPT, C.NC_BEGIN, C.NC_EXEC, C.NC_WHO, C.NC_HARNESS,
-    C.NC_HANDED,
+    C.NC_HANDED, C.NC_WATCH, C.NC_SETTLE,
 }  # fmt: skip
 
 
@@ -81,6 +84,8 @@ class Daemon:
         self._selector = selectors.DefaultSelector()
         self._connections: set[Connection] = set()
         self._waiting: deque[tuple[Connection, int, bytes]] = deque()
+        self._supervisors: set[Connection] = set()
+        self._unsettled: set[Connection] = set()
         self._buffer = ffi.new("char[]", BUFFER)
         self._text = ffi.buffer(self._buffer)
         self._with_it = ffi.new("struct nc_received *")
@@ -113,6 +118,8 @@ class Daemon:
             if self._waiting:
                 # What was sent before the question is readable by now.
                 self._poll(0)
+                if self._supervisors:
+                    self._settle()
                 while self._waiting:
                     self._answer(*self._waiting.popleft())
             if dirty and not self._guard.failing and time.monotonic() - last_commit > LONGEST:
@@ -133,6 +140,21 @@ class Daemon:
         self._selector.close()
         for end in (self._listener, self._waker, self._wakes):
             end.close()
+
+    def _settle(self) -> None:
+        """Asks supervisors for what they saw: the processes that they speak
+        for tell nothing themselves, and may have ended."""
+        for connection in list(self._supervisors):
+            try:
+                self._send(connection, wire.record(_SETTLE, wire.RECORD))
+                self._unsettled.add(connection)
+            except OSError:
+                self._drop(connection)
+        until = time.monotonic() + SETTLING
+        while self._unsettled and (left := until - time.monotonic()) > 0:
+            self._poll(left)
+        self._unsettled.clear()
+        self._poll(0)  # what they said in others' names came before that
 
     def _poll(self, timeout: float) -> bool:
         """Takes in whatever is there. False where nothing was."""
@@ -223,6 +245,10 @@ class Daemon:
         for kind, _, start, stop in asks:
             if kind == _ADOPT:
                 self._adopt(connection)
+            elif kind == _WATCH:
+                self._supervisors.add(connection)
+            elif kind == _SETTLE:
+                self._unsettled.discard(connection)
             else:
                 self._waiting.append((connection, kind, chunk[start:stop]))
 
@@ -320,6 +346,8 @@ class Daemon:
     def _drop(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
+            self._supervisors.discard(connection)
+            self._unsettled.discard(connection)
             self._selector.unregister(connection.socket)
             connection.socket.close()
             for fd in connection.descriptors:

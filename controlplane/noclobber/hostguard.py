@@ -43,6 +43,12 @@ ENDS_WITHIN = 60_000  # ms in which a commit is expected to end
 MEASURED = 50  # files of one refusal whose extent is worked out
 REMEMBERED = 4096  # command lines that git resolved
 
+_SUPERVISE: dict[str, int] = {
+    "never": 0,
+    "auto": C.NC_SUPERVISE,
+    "always": C.NC_SUPERVISE | C.NC_SUPERVISE_ALL,
+}
+
 # These take the old content in and keep it, as an edit does.
 _EDITS = frozenset((b"apply", b"am", b"merge-file", b"checkout", b"switch"))
 
@@ -118,6 +124,7 @@ class HostGuard:
                 self._refusals.receipt(session, nobody, "tier", root, Verdict.ALLOW, reason)
         self._guard.fail_mark.show()
         flags = C.NC_FAIL_OPEN if config.fail == "open" else 0
+        flags |= _SUPERVISE[config.supervisor]
         limit = config.shown.whole
         return wire.record(C.NC_BEGUN, wire.BEGUN, tier, int(host.has_any), limit, 0, flags=flags)
 

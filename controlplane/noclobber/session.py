@@ -76,6 +76,9 @@ class Live(Protocol):
     def find_pid(self, peer: int, said: int) -> int:
         """The true pid of a process that calls itself `said`."""
 
+    def find_other(self, peer: int, said: int) -> int:
+        """The true pid of a process that `peer` calls `said`."""
+
     def above(self, image: Image, session: Session) -> tuple[Any, ...]:
         """The programs above a process that says hello."""
 
@@ -133,7 +136,8 @@ class Sessions:
         if not token or not 0 < len(name) <= _ID_MAX:
             raise WireError("a hello without a token or a session")
         if self.live:
-            speaker.pid = self.live.find_pid(speaker.pid, pid)
+            find = self.live.find_other if flags & C.NC_SPOKEN_FOR else self.live.find_pid
+            speaker.pid = find(speaker.pid, pid)
         pid = speaker.pid or pid
         session = self.get(name, time)
         words = tuple(wire.words(argv))

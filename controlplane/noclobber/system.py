@@ -27,6 +27,16 @@ class System:
                 return pid
         return peer
 
+    def find_other(self, peer: int, said: int) -> int:
+        """The true pid of a process that `peer`, its supervisor, calls `said`:
+        that very one, unless they live in a pid namespace of their own."""
+        if _status(peer, "NSpid") == peer:
+            return said
+        for path in Path("/proc").glob("[0-9]*"):
+            if _status(int(path.name), "NSpid") == said and _lives_with(path, peer):
+                return int(path.name)
+        return said
+
     def above(self, image: Image, session: Session) -> Chain:
         """The programs above a process that says hello."""
         return self._ancestors.of(image, session)
@@ -34,6 +44,13 @@ class System:
     def started(self, pid: int) -> float | None:
         """When a process began, as processes.started has it."""
         return processes.started(pid)
+
+
+def _lives_with(path: Path, peer: int) -> bool:
+    try:
+        return (path / "ns/pid").readlink() == Path(f"/proc/{peer}/ns/pid").readlink()
+    except OSError:
+        return False
 
 
 def _status(pid: int, field: str) -> int:

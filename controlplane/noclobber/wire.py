@@ -113,6 +113,8 @@ for _type, _size in (
     (C.NC_WANTED, WANTED.size),
     (C.NC_HANDED, HANDED.size),
     (C.NC_HOOKED, HOOKED.size),
+    (C.NC_WATCH, RECORD_SIZE),
+    (C.NC_SETTLE, RECORD_SIZE),
 ):
     _FIXED[_type] = _size
 
