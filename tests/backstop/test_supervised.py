@@ -66,6 +66,32 @@ int main(int count, char **words) {
 }
 """
 
+# sandbox (listens | forbids) COMMAND...: has a filter of its own, then starts it
+SANDBOX = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    struct sock_filter forbids[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    int listens = !strcmp(words[1], "listens");
+    struct sock_fprog all = {listens ? 1 : 4, listens ? forbids + 3 : forbids};
+    int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                     listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &all);
+    if (fd < 0) return 77;
+    if (listens) dup(fd);
+    execvp(words[2], words + 2);
+    return 8;
+}
+"""
+
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Path:
@@ -200,3 +226,23 @@ def test_it_can_be_switched_off(guard, worker, file):
     guard.shell("head -n 100 f")
     assert guard.run(str(worker), "blind", "f").returncode == 0
     assert file.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"), [("listens", "another supervisor"), ("forbids", "a sandbox forbids it")]
+)
+def test_where_none_can_be_the_preload_goes_on_and_it_is_said_once(
+    guard, worker, file, tmp_path, kind, why
+):
+    source, sandbox = tmp_path / "sandbox.c", tmp_path / "sandbox"
+    source.write_text(SANDBOX)
+    subprocess.run(["cc", "-w", str(source), "-o", str(sandbox)], check=True)
+    guard.run("true")  # the daemon starts outside
+    text = f"{worker} blind a; {worker} blind b; head -n 100 f; echo > f"
+    done = guard.bare(str(sandbox), kind, *guard.command("bash", "-c", text))
+    if done.returncode == 77:
+        pytest.skip("may have no filter here")
+    assert done.stderr.count(why) == 1
+    assert (guard.tree / "a").exists() and (guard.tree / "b").exists()
+    assert guard.denied() == [str(file)]
+    assert file.read_bytes() == TEXT
