@@ -238,9 +238,15 @@ def test_killed_at_random_moments(guard, build, seed):
     workers = {kind: Worker(guard, build("worker"), "s") for kind in ("half", "whole")}
     results: dict[str, str] = {}
 
+    def read(kind: str, number: int) -> str:
+        return workers[kind].do("read", f"{kind}{number}", str(HALF if kind == "half" else 0))
+
+    for kind in workers:  # each has begun: a launcher that reaches nobody starts nothing
+        assert read(kind, 0) == "0"
+
     def work(kind: str) -> None:
         for n in range(rounds):
-            workers[kind].do("read", f"{kind}{n}", str(HALF if kind == "half" else 0))
+            read(kind, n)
             results[f"{kind}{n}"] = workers[kind].do("write", f"{kind}{n}")
 
     threads = [threading.Thread(target=work, args=[kind]) for kind in workers]
